@@ -1,0 +1,62 @@
+# Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
+.PHONY: help demo build test bench lint format asan tsan fuzz install clean setup
+.DEFAULT_GOAL := help
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+JOBS ?= $(shell nproc)
+CONFIGURE = @test -f $(2)/build.ninja || cmake --preset $(1) >/dev/null
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup: ## install missing Debian packages
+	@tools/setup.sh build
+
+build: setup ## build/toto
+	$(call CONFIGURE,release,build)
+	@cmake --build build --target toto_cli -j $(JOBS)
+
+demo: build ## forecast real data with the bundled model and draw a chart
+	@tools/demo.sh
+
+test: setup ## build everything and run all tests
+	$(call CONFIGURE,release,build)
+	@cmake --build build -j $(JOBS)
+	@python3 tools/check_layers.py
+	@ctest --test-dir build --output-on-failure -j $(JOBS)
+
+asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/setup.sh dev
+	$(call CONFIGURE,asan,build-asan)
+	@cmake --build build-asan -j $(JOBS)
+	@ctest --test-dir build-asan --output-on-failure -j $(JOBS)
+
+tsan: ## the threaded tests under ThreadSanitizer
+	@tools/setup.sh dev
+	$(call CONFIGURE,tsan,build-tsan)
+	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test
+	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine'
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60)
+	@tools/setup.sh dev
+	$(call CONFIGURE,fuzz,build-fuzz)
+	@tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+
+bench: build ## latency of the bundled model
+	@build/toto bench
+
+lint: ## formatting, clang-tidy, layers
+	@tools/setup.sh dev
+	@tools/lint.sh
+
+format: ## format the sources in place
+	@tools/setup.sh dev
+	@git ls-files '*.cc' '*.h' '*.inl' | xargs clang-format-19 -i
+
+install: build ## install command, library, header and model under PREFIX
+	@cmake --build build -j $(JOBS) --target toto toto_cli
+	@cmake --install build --prefix $(PREFIX)
+
+clean: ## remove build folders
+	@rm -rf build build-*

@@ -1,0 +1,215 @@
+// toto.cpp: native runtime for Toto, Datadog's time-series foundation model. The only public
+// header.
+//
+//   auto engine = toto::Engine::load("models/toto-mini");
+//   toto::Series series{.id = "BTCUSD", .values = closes};
+//   toto::Forecast forecast = engine.forecast(series, {.horizon = 64});
+//
+// The library never prints, exits or reads the environment. Everything wrong with what the caller
+// hands in is reported as one toto::Error before any computation starts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace toto {
+
+std::string_view version() noexcept;
+
+// ---------------------------------------------------------------------------------------- errors
+
+enum class ErrorCode {
+  invalid_argument,  // a value the caller chose is out of range
+  not_found,         // a file, folder or model is not there
+  corrupt_file,      // a file is there and wrong: the message names file, tensor or line
+  unsupported,       // well formed, but not something this engine can do
+  out_of_memory,     // memory or disk
+  overloaded,        // a queue or limit is full, try again
+  cancelled,         // the caller asked to stop
+  internal,          // a bug of ours
+};
+
+// One sentence for a person: what is wrong, the value found, what was expected, the next step.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+// --------------------------------------------------------------------------------------- choices
+
+enum class Mode { reference, standard, reduce_overhead, max_autotune };  // standard: "default"
+enum class DType { f32, f64, bf16, int8 };
+enum class Isa { automatic, reference, avx2, avx512 };
+enum class Decode { sample, mean };          // what is fed back beyond the first patch
+enum class Missing { ffill, linear, mask };  // what stands in for a NaN in the history
+
+// Names as the command line spells them; parse_* throws Error(invalid_argument) listing the
+// choices.
+std::string_view name_of(Mode mode) noexcept;
+std::string_view name_of(DType dtype) noexcept;
+std::string_view name_of(Isa isa) noexcept;
+Mode parse_mode(std::string_view name);
+DType parse_dtype(std::string_view name);
+Isa parse_isa(std::string_view name);
+Decode parse_decode(std::string_view name);
+Missing parse_missing(std::string_view name);
+
+struct EngineOptions {
+  Mode mode = Mode::standard;
+  DType dtype = DType::f32;
+  Isa isa = Isa::automatic;
+  int threads = 0;           // 0: the physical cores this process may use
+  bool use_kv_cache = true;  // false: the reference's uncached path, `reference` mode only
+};
+
+// How a distribution becomes the one number of `Forecast::point`.
+struct Point {
+  enum class Kind {
+    mean,
+    median,
+    quantile,            // a = level
+    trimmed_mean,        // a = share cut from each end
+    lower_trimmed_mean,  // a = share cut from the lower end
+    upper_trimmed_mean,  // a = share cut from the upper end
+    mean_minus_std,      // a = number of standard deviations
+    mean_plus_std,       // a = number of standard deviations
+    mean_quantile_mix,   // a = level, b = weight of the quantile
+    quantile_plus_std,   // a = level, b = number of standard deviations
+  };
+  Kind kind = Kind::mean;
+  double a = 0;
+  double b = 0;
+};
+
+// "mean", "trimmed_mean_10", "mean_quantile_mix_0.4_0.5", ...; a share or level above 1 is a
+// percentage.
+Point parse_point(std::string_view spec);
+std::string name_of(const Point& point);
+
+struct ForecastOptions {
+  int horizon = 64;  // 1 to kMaxHorizon
+  std::vector<double> quantiles = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  // inside (0, 1)
+  int max_context = 4096;  // points of history used at most, the latest ones
+  int num_samples = 0;     // 0: exact inside the first patch, kDefaultPaths sampled paths beyond it
+  Decode decode = Decode::sample;
+  Missing missing = Missing::ffill;
+  Point point;
+  std::uint64_t seed = 0;
+  bool independent_streams = false;  // also key the random numbers by the series' id
+  bool keep_samples = false;         // fill Forecast::samples
+  std::function<bool()> cancelled;  // asked between steps; true ends the call with Error(cancelled)
+  std::function<void(int done, int total)> progress;  // series finished so far
+};
+
+inline constexpr int kMaxHorizon = 100'000;
+inline constexpr int kMaxSamples = 1'000'000;
+inline constexpr int kDefaultPaths = 256;
+
+// ------------------------------------------------------------------------------------------ data
+
+// One series of one or more variates that may look at each other. The last `num_exogenous` variates
+// have a known future.
+struct Series {
+  std::string id;
+  int num_variates = 1;
+  std::vector<float> values;            // [variate][time]; NaN is missing
+  std::vector<std::int64_t> group_ids;  // empty (all one group), [variate], or [variate][time]
+  std::vector<std::uint8_t> mask;       // empty, or [variate][time] with 0 = value does not count
+  int num_exogenous = 0;
+  std::vector<float> future_exogenous;  // empty, or [exogenous][horizon]
+
+  std::size_t length() const noexcept {
+    return num_variates > 0 ? values.size() / num_variates : 0;
+  }
+};
+
+struct Forecast {
+  std::string id;
+  int num_variates = 0;  // all of the series' variates; exogenous ones carry their known future
+  int horizon = 0;
+  int context_length = 0;        // points of history used
+  std::vector<float> mean;       // [variate][step]
+  std::vector<float> median;     // [variate][step]
+  std::vector<float> point;      // [variate][step], as ForecastOptions::point says
+  std::vector<float> quantiles;  // [quantile][variate][step], in the order of the options
+  std::vector<float> samples;    // [variate][sample][step] if asked for
+  int num_samples = 0;           // paths drawn; 0 when everything was exact
+};
+
+// What the network says about the next patch, before any sampling, and the mean path: what goldens
+// hold. Computed in the engine's own precision, handed out as double.
+struct Trace {
+  int num_variates = 0;
+  int patch_size = 0;
+  int num_components = 0;          // 1: a single Student-T, `logits` is empty
+  std::vector<double> loc, scale;  // [variate][patch_size], the affine transform
+  std::vector<double> df, component_loc, component_scale,
+      logits;                // [variate][patch_size][component]
+  std::vector<double> mean;  // [variate][horizon], autoregressive mean
+};
+
+// ---------------------------------------------------------------------------------------- engine
+
+struct Timings {  // milliseconds of the latest call, summed over its series
+  double load = 0, prefill = 0, decode = 0, total = 0;
+};
+
+struct ModelInfo {
+  std::string name;  // the folder's name
+  std::string path;
+  bool trained = true;         // false for seeded random weights
+  std::string weights_sha256;  // of the weight file
+  int patch_size = 0, embed_dim = 0, num_layers = 0, num_heads = 0, mlp_hidden_dim = 0;
+  int num_components = 0;
+  std::int64_t num_parameters = 0;
+  std::size_t weight_bytes = 0;       // what the engine keeps in memory
+  std::vector<std::string> warnings;  // unknown tensors and the like
+};
+
+// Immutable after load apart from scratch memory; forecasts from several threads are safe and take
+// turns. Movable, not copyable.
+class Engine {
+ public:
+  // `folder` holds config.json and model.safetensors (or a sharded index).
+  static Engine load(const std::string& folder, const EngineOptions& options = {});
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  Forecast forecast(const Series& series, const ForecastOptions& options = {}) const;
+  std::vector<Forecast> forecast(std::span<const Series> batch,
+                                 const ForecastOptions& options = {}) const;
+  // Reuses what `out` holds: after the first call of a shape nothing is allocated.
+  void forecast_into(std::span<const Series> batch, const ForecastOptions& options,
+                     std::vector<Forecast>& out) const;
+
+  Trace trace(const Series& series, int horizon) const;
+
+  const ModelInfo& model() const noexcept;
+  const EngineOptions& options() const noexcept;  // with every automatic choice made
+  Timings timings() const;
+  std::int64_t replans() const noexcept;  // plans made after warm-up
+  std::string kv_cache_name() const;      // which cache holds keys and values
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The CPU's best instruction set among those this build has kernels for.
+Isa best_isa() noexcept;
+bool isa_available(Isa isa) noexcept;
+
+}  // namespace toto

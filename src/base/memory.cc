@@ -1,0 +1,92 @@
+#include "base/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace toto {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::align_val_t alignment_for(std::size_t size) {
+  return std::align_val_t{size >= 2 * kHugePage ? kHugePage : kAlignment};
+}
+
+std::uint64_t first_number_in(const char* path) {
+  std::ifstream in(path);
+  std::uint64_t number = 0;
+  return in >> number ? number
+                      : std::numeric_limits<std::uint64_t>::max();  // "max" is not a number
+}
+
+std::uint64_t meminfo_available() {
+  std::ifstream in("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kilobytes = 0;
+  while (in >> name >> kilobytes >> unit) {
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+}  // namespace
+
+AlignedBytes::AlignedBytes(std::size_t size) : size_(size) {
+  if (size == 0) return;
+  const std::align_val_t alignment = alignment_for(size);
+  // Through operator new, so that tests can count allocations and make any one of them fail.
+  data_ = static_cast<std::byte*>(::operator new(size, alignment, std::nothrow));
+  if (data_ == nullptr) {
+    fail(ErrorCode::out_of_memory, "cannot allocate {:.1f} MB; free memory or use a smaller batch",
+         static_cast<double>(size) / 1e6);
+  }
+  if (static_cast<std::size_t>(alignment) == kHugePage) madvise(data_, size, MADV_HUGEPAGE);
+  std::memset(data_, 0, size);
+}
+
+AlignedBytes::AlignedBytes(AlignedBytes&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+AlignedBytes& AlignedBytes::operator=(AlignedBytes&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+AlignedBytes::~AlignedBytes() {
+  if (data_ != nullptr) ::operator delete(data_, alignment_for(size_));
+}
+
+void Arena::reserve(std::size_t bytes) {
+  if (bytes <= block_.size()) return;
+  block_ = AlignedBytes();  // free the old block first: the two together may not fit
+  if (const std::uint64_t available = available_memory(); bytes > available) {
+    fail(ErrorCode::out_of_memory,
+         "this forecast needs {:.0f} MB and {:.0f} MB are free; use fewer samples or a shorter "
+         "horizon",
+         static_cast<double>(bytes) / 1e6, static_cast<double>(available) / 1e6);
+  }
+  block_ = AlignedBytes(bytes);
+}
+
+std::uint64_t available_memory() {
+  std::uint64_t available = meminfo_available();
+  const std::uint64_t limit = first_number_in("/sys/fs/cgroup/memory.max");
+  if (limit != std::numeric_limits<std::uint64_t>::max()) {
+    const std::uint64_t used = first_number_in("/sys/fs/cgroup/memory.current");
+    available = std::min(available, limit > used ? limit - used : 0);
+  }
+  return available;
+}
+
+}  // namespace toto

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev
+# As root or with sudo; elsewhere it prints the exact list and stops.
+set -euo pipefail
+
+build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libgtest-dev)
+dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3)
+
+case "${1:-build}" in
+  build) packages=("${build[@]}") ;;
+  dev) packages=("${build[@]}" "${dev[@]}") ;;
+  *) echo "usage: $0 build|dev" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if [ "$(id -u)" -eq 0 ]; then
+  as_root=()
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+  as_root=(sudo)
+else
+  echo "error: these packages are missing and only root can install them; run:" >&2
+  echo "  apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+install=("${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}")
+# The package lists may be empty or stale: refresh them only if the first try fails.
+"${install[@]}" >/dev/null 2>&1 || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
