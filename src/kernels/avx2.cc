@@ -1,0 +1,27 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstddef>
+
+#include "kernels/exp_constants.h"
+#include "kernels/tables.h"
+#include "kernels/target.h"
+
+TOTO_BEGIN_TARGET("avx2,fma")
+namespace toto::kernels::avx2 {
+
+inline constexpr Isa kIsa = Isa::avx2;
+inline constexpr char kName[] = "avx2";
+inline constexpr int kTileRows = 6;  // times two vectors: what the register file holds
+
+#include "kernels/vec_avx2.h"
+
+#include "kernels/kernels.inl"
+
+}  // namespace toto::kernels::avx2
+TOTO_END_TARGET
+
+constinit const toto::Kernels toto::kernels::kAvx2Kernels = toto::kernels::avx2::kTable;
+
+#endif

@@ -1,0 +1,27 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstddef>
+
+#include "kernels/exp_constants.h"
+#include "kernels/tables.h"
+#include "kernels/target.h"
+
+TOTO_BEGIN_TARGET("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")
+namespace toto::kernels::avx512 {
+
+inline constexpr Isa kIsa = Isa::avx512;
+inline constexpr char kName[] = "avx512";
+inline constexpr int kTileRows = 12;  // times two vectors: what the register file holds
+
+#include "kernels/vec_avx512.h"
+
+#include "kernels/kernels.inl"
+
+}  // namespace toto::kernels::avx512
+TOTO_END_TARGET
+
+constinit const toto::Kernels toto::kernels::kAvx512Kernels = toto::kernels::avx512::kTable;
+
+#endif

@@ -1,0 +1,102 @@
+// The table of kernels: every numeric inner loop of the optimised modes, once per instruction set.
+//
+// The same bits on every instruction set: outputs are vectorised over, sums are not. A sum over K
+// runs in blocks of kSumBlock: inside a block one fused multiply-add after the other from zero,
+// then the block is added to the total. Row reductions use kPartialSums interleaved partial sums,
+// added pairwise. Nothing depends on the number of rows, the tile, the thread or the vector width.
+#pragma once
+
+#include <cstddef>
+
+#include "toto/toto.h"
+
+namespace toto {
+
+inline constexpr int kPanel = 32;        // output columns packed together, [K][kPanel]
+inline constexpr int kSumBlock = 64;     // terms summed before a partial sum is added to the total
+inline constexpr int kPartialSums = 16;  // interleaved sums of a row reduction
+inline constexpr int kKeyPanel = 16;     // cached keys stored together, [head_dim][kKeyPanel]
+
+// What happens to `sum + bias` on its way to dst.
+enum class Epilogue {
+  store,  // dst = y
+  add,    // dst += y: the residual connection
+  gate,   // a panel holds kPanel/2 gate and kPanel/2 up columns: dst = silu(gate) * up
+};
+
+// dst[row][column] for rows [0, rows) and panels [first_panel, last_panel).
+struct GemmArgs {
+  const float* src = nullptr;     // [rows][depth], row stride src_stride
+  const float* panels = nullptr;  // [panel][depth][kPanel]
+  const float* bias = nullptr;    // [panel][kPanel]
+  float* dst = nullptr;           // row stride dst_stride, room for whole panels
+  std::size_t src_stride = 0;
+  std::size_t dst_stride = 0;
+  int rows = 0;
+  int depth = 0;
+  int first_panel = 0;
+  int last_panel = 0;
+  Epilogue epilogue = Epilogue::store;
+};
+
+// Keys and values of consecutive positions of one head.
+struct KeyValues {
+  const float* keys = nullptr;    // [position / kKeyPanel][head_dim][kKeyPanel]
+  const float* values = nullptr;  // [position][value_stride]
+  int count = 0;
+};
+
+// One query of one head over a cached prefix and what was appended to it. Positions count through
+// both parts, so a prefix split in another place gives the same bits.
+struct AttendArgs {
+  const float* query = nullptr;  // [head_dim], rotated and divided by sqrt(head_dim)
+  KeyValues prefix;
+  KeyValues tail;
+  int head_dim = 0;
+  int value_stride = 0;     // head_dim rounded up to kPartialSums, padding zero
+  float* dst = nullptr;     // [head_dim]
+  float* scores = nullptr;  // scratch, room for both counts plus kKeyPanel each, rounded up
+};
+
+// One query of one head over scattered rows: the variates of a patch.
+struct AttendRowsArgs {
+  const float* query = nullptr;   // [head_dim]
+  const float* keys = nullptr;    // row r's key is keys + r * stride
+  const float* values = nullptr;  // likewise; readable up to head_dim rounded up to kPartialSums
+  std::size_t stride = 0;
+  const int* rows = nullptr;  // [count]
+  int count = 0;
+  int head_dim = 0;
+  float scale = 1;          // 1 / sqrt(head_dim)
+  float* dst = nullptr;     // [head_dim]
+  float* scores = nullptr;  // scratch, count rounded up to kPartialSums
+};
+
+struct Kernels {
+  Isa isa = Isa::reference;
+  const char* name = "";
+
+  void (*gemm)(const GemmArgs& args) noexcept = nullptr;
+
+  // dst = src / sqrt(mean(src^2) + 1e-8) * weight. Rows are padded with zeros to a multiple of
+  // kPartialSums.
+  void (*rms_norm)(const float* src, const float* weight, float* dst, int size) noexcept = nullptr;
+
+  // dst[d] = src[d] * a[d] + src[d ^ 1] * b[d]: rotation and xPos scale in one, pairs interleaved.
+  // `size` is even; dst may be src.
+  void (*rotate)(const float* src, const float* a, const float* b, float* dst,
+                 int size) noexcept = nullptr;
+
+  // dst = softmax(query . keys) . values
+  void (*attend)(const AttendArgs& args) noexcept = nullptr;
+  void (*attend_rows)(const AttendRowsArgs& args) noexcept = nullptr;
+
+  // acc[i] += weight * src[i] in double: folding two linear layers into one at load.
+  void (*accumulate)(double* acc, double weight, const float* src, int size) noexcept = nullptr;
+};
+
+// The table for an instruction set; `automatic` is the best this CPU has. Throws Error(unsupported)
+// if this build or CPU lacks it.
+const Kernels& kernels_for(Isa isa);
+
+}  // namespace toto

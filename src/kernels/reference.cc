@@ -1,0 +1,168 @@
+// Every kernel as plain C++: what the vector kernels must agree with, bit for bit, and what runs on
+// a CPU without them.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/exp_constants.h"
+#include "kernels/tables.h"
+
+namespace toto::kernels {
+namespace {
+
+float exp_reference(float x) noexcept {
+  x = x > kExpLowest ? x : kExpLowest;  // in this order NaN becomes a number, as in maxps
+  x = x < kExpHighest ? x : kExpHighest;
+  const float shifted = std::fma(x, kLog2E, kRoundMagic);  // n stands in the lowest bits
+  const float n = shifted - kRoundMagic;
+  float r = std::fma(n, -kLn2High, x);
+  r = std::fma(n, -kLn2Low, r);
+  float p = kExpPoly[0];
+  for (int i = 1; i < kExpTerms; ++i) p = std::fma(p, r, kExpPoly[i]);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) +
+                              (std::bit_cast<std::uint32_t>(shifted) << 23));
+}
+
+float silu_reference(float x) noexcept { return x / (1.0f + exp_reference(-x)); }
+
+// One output column: blocks of fused multiply-adds, added up in order.
+float column_sum(const float* src, const float* column, int depth, int stride) noexcept {
+  float total = 0;
+  for (int k0 = 0; k0 < depth; k0 += kSumBlock) {
+    const int k1 = std::min(depth, k0 + kSumBlock);
+    float block = 0;
+    for (int k = k0; k < k1; ++k) block = std::fma(src[k], column[std::size_t(k) * stride], block);
+    total += block;
+  }
+  return total;
+}
+
+void gemm(const GemmArgs& args) noexcept {
+  for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
+    const float* weights = args.panels + std::size_t(panel) * args.depth * kPanel;
+    const float* bias = args.bias + std::size_t(panel) * kPanel;
+    for (int row = 0; row < args.rows; ++row) {
+      const float* src = args.src + row * args.src_stride;
+      float y[kPanel];
+      for (int c = 0; c < kPanel; ++c) {
+        y[c] = column_sum(src, weights + c, args.depth, kPanel) + bias[c];
+      }
+      if (args.epilogue == Epilogue::gate) {
+        constexpr int kHalf = kPanel / 2;
+        float* dst = args.dst + row * args.dst_stride + std::size_t(panel) * kHalf;
+        for (int c = 0; c < kHalf; ++c) dst[c] = silu_reference(y[c]) * y[kHalf + c];
+      } else {
+        float* dst = args.dst + row * args.dst_stride + std::size_t(panel) * kPanel;
+        for (int c = 0; c < kPanel; ++c)
+          dst[c] = args.epilogue == Epilogue::add ? dst[c] + y[c] : y[c];
+      }
+    }
+  }
+}
+
+float add_pairwise(const float (&partial)[kPartialSums]) noexcept {
+  float sums[kPartialSums];
+  std::copy(std::begin(partial), std::end(partial), sums);
+  for (int width = kPartialSums / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
+  }
+  return sums[0];
+}
+
+float dot(const float* a, const float* b, int size) noexcept {
+  float partial[kPartialSums] = {};
+  for (int i = 0; i < size; ++i) {
+    float& sum = partial[i % kPartialSums];
+    sum = std::fma(a[i], b[i], sum);
+  }
+  return add_pairwise(partial);
+}
+
+void rms_norm(const float* src, const float* weight, float* dst, int size) noexcept {
+  const float root = std::sqrt(dot(src, src, size) / static_cast<float>(size) + kNormEpsilon);
+  for (int i = 0; i < size; ++i) dst[i] = src[i] / root * weight[i];
+}
+
+void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {
+  for (int d = 0; d < size; d += 2) {
+    const float even = src[d], odd = src[d + 1];
+    dst[d] = std::fma(even, a[d], odd * b[d]);
+    dst[d + 1] = std::fma(odd, a[d + 1], even * b[d + 1]);
+  }
+}
+
+float softmax_terms(float* scores, int size) noexcept {
+  float highest = scores[0];
+  for (int i = 1; i < size; ++i) highest = scores[i] > highest ? scores[i] : highest;
+  float partial[kPartialSums] = {};
+  for (int i = 0; i < size; ++i) {
+    scores[i] = exp_reference(scores[i] - highest);
+    partial[i % kPartialSums] += scores[i];
+  }
+  return add_pairwise(partial);
+}
+
+void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) noexcept {
+  for (int i = 0; i < part.count; ++i) {
+    const float* panel = part.keys + std::size_t(i / kKeyPanel) * args.head_dim * kKeyPanel;
+    scores[i] = column_sum(args.query, panel + i % kKeyPanel, args.head_dim, kKeyPanel);
+  }
+}
+
+// dst[d] = sum of scores[i] * value_at(i)[d] / total, in blocks like every other sum.
+template <typename ValueAt>
+void weighted_mean(const float* scores, int count, float total, const ValueAt& value_at,
+                   int head_dim, float* dst) noexcept {
+  for (int d = 0; d < head_dim; ++d) {
+    float sum = 0;
+    for (int i0 = 0; i0 < count; i0 += kSumBlock) {
+      float block = 0;
+      for (int i = i0; i < std::min(count, i0 + kSumBlock); ++i) {
+        block = std::fma(scores[i], value_at(i)[d], block);
+      }
+      sum += block;
+    }
+    dst[d] = sum / total;
+  }
+}
+
+void attend(const AttendArgs& args) noexcept {
+  const int count = args.prefix.count + args.tail.count;
+  score_keys(args, args.prefix, args.scores);
+  score_keys(args, args.tail, args.scores + args.prefix.count);
+  const float total = softmax_terms(args.scores, count);
+  const auto value_at = [&args](int i) {
+    const int in_tail = i - args.prefix.count;
+    return in_tail < 0 ? args.prefix.values + std::size_t(i) * args.value_stride
+                       : args.tail.values + std::size_t(in_tail) * args.value_stride;
+  };
+  weighted_mean(args.scores, count, total, value_at, args.head_dim, args.dst);
+}
+
+void attend_rows(const AttendRowsArgs& args) noexcept {
+  for (int i = 0; i < args.count; ++i) {
+    args.scores[i] =
+        dot(args.query, args.keys + args.rows[i] * args.stride, args.head_dim) * args.scale;
+  }
+  const float total = softmax_terms(args.scores, args.count);
+  const auto value_at = [&args](int i) { return args.values + args.rows[i] * args.stride; };
+  weighted_mean(args.scores, args.count, total, value_at, args.head_dim, args.dst);
+}
+
+void accumulate(double* acc, double weight, const float* src, int size) noexcept {
+  for (int i = 0; i < size; ++i) acc[i] = std::fma(weight, static_cast<double>(src[i]), acc[i]);
+}
+
+}  // namespace
+
+const Kernels kReferenceKernels{.isa = Isa::reference,
+                                .name = "reference",
+                                .gemm = gemm,
+                                .rms_norm = rms_norm,
+                                .rotate = rotate,
+                                .attend = attend,
+                                .attend_rows = attend_rows,
+                                .accumulate = accumulate};
+
+}  // namespace toto::kernels

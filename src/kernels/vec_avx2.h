@@ -1,0 +1,52 @@
+// Eight floats. Included inside the target region and namespace of avx2.cc.
+struct Vec {
+  static constexpr int kLanes = 8;
+  __m256 v;
+};
+TOTO_INLINE Vec load(const float* src) { return {_mm256_loadu_ps(src)}; }
+TOTO_INLINE void store(float* dst, Vec a) { _mm256_storeu_ps(dst, a.v); }
+TOTO_INLINE Vec broadcast(float x) { return {_mm256_set1_ps(x)}; }
+TOTO_INLINE Vec zero() { return {_mm256_setzero_ps()}; }
+TOTO_INLINE Vec add(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
+TOTO_INLINE Vec sub(Vec a, Vec b) { return {_mm256_sub_ps(a.v, b.v)}; }
+TOTO_INLINE Vec mul(Vec a, Vec b) { return {_mm256_mul_ps(a.v, b.v)}; }
+TOTO_INLINE Vec div(Vec a, Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
+TOTO_INLINE Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }
+TOTO_INLINE Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
+TOTO_INLINE Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+// a * 2^n, n being the lowest bits of `shifted`.
+TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
+  const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted.v), 23);
+  return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), n))};
+}
+TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm256_permute_ps(a.v, 0xB1)}; }
+
+struct PartialSums {  // kPartialSums of them
+  Vec low, high;
+};
+TOTO_INLINE PartialSums zero_sums() { return {zero(), zero()}; }
+TOTO_INLINE PartialSums load_sums(const float* src) { return {load(src), load(src + 8)}; }
+TOTO_INLINE PartialSums multiply_add(PartialSums sums, const float* a, const float* b) {
+  return {fma(load(a), load(b), sums.low), fma(load(a + 8), load(b + 8), sums.high)};
+}
+TOTO_INLINE float add_pairwise(PartialSums a) {
+  const __m256 eight = _mm256_add_ps(a.low.v, a.high.v);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+struct Doubles {
+  static constexpr int kLanes = 4;
+};
+TOTO_INLINE void accumulate_some(double* acc, double weight, const float* src) {
+  const __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(src));
+  _mm256_storeu_pd(acc, _mm256_fmadd_pd(_mm256_set1_pd(weight), x, _mm256_loadu_pd(acc)));
+}
+TOTO_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+TOTO_INLINE float fma_one(float a, float b, float c) {
+  return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+}
+TOTO_INLINE double fma_one(double a, double b, double c) {
+  return _mm_cvtsd_f64(_mm_fmadd_sd(_mm_set_sd(a), _mm_set_sd(b), _mm_set_sd(c)));
+}

@@ -1,0 +1,329 @@
+// Every kernel, on every instruction set this CPU has, against the plain one: the same bits.
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "base/memory.h"
+
+namespace toto {
+namespace {
+
+std::vector<Isa> vector_isas() {
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+    if (isa_available(isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  float normal(float spread = 1) { return spread * std::normal_distribution<float>()(engine_); }
+  std::vector<float> normals(std::size_t count, float spread = 1) {
+    std::vector<float> values(count);
+    for (float& x : values) x = normal(spread);
+    return values;
+  }
+  int integer(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+
+ private:
+  std::mt19937 engine_;
+};
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b, const char* what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(b[i]))
+        << what << " differs at " << i << ": " << a[i] << " and " << b[i];
+  }
+}
+
+struct GemmCase {
+  int rows, depth, panels;
+  Epilogue epilogue;
+};
+
+struct GemmData {
+  GemmData(const GemmCase& c, unsigned seed) : shape(c) {
+    Random random(seed);
+    src = random.normals(std::size_t(c.rows) * c.depth);
+    weights = random.normals(std::size_t(c.panels) * c.depth * kPanel, 0.1f);
+    bias = random.normals(std::size_t(c.panels) * kPanel);
+    dst = random.normals(std::size_t(c.rows) * c.panels * kPanel);
+  }
+  std::vector<float> run(const Kernels& kernels, int first_row, int rows) const {
+    std::vector<float> result = dst;
+    GemmArgs args;
+    args.src = src.data() + std::size_t(first_row) * shape.depth;
+    args.src_stride = shape.depth;
+    args.panels = weights.data();
+    args.bias = bias.data();
+    args.dst = result.data() + std::size_t(first_row) * shape.panels * kPanel;
+    args.dst_stride = std::size_t(shape.panels) * kPanel;
+    args.rows = rows;
+    args.depth = shape.depth;
+    args.last_panel = shape.panels;
+    args.epilogue = shape.epilogue;
+    kernels.gemm(args);
+    return result;
+  }
+  GemmCase shape;
+  std::vector<float> src, weights, bias, dst;
+};
+
+TEST(Kernels, GemmAgreesOnEveryIsa) {
+  const Kernels& plain = kernels_for(Isa::reference);
+  unsigned seed = 0;
+  for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate}) {
+    for (const int rows : {1, 2, 3, 5, 6, 7, 11, 12, 13, 25}) {
+      for (const int depth : {1, 7, 64, 65, 200}) {
+        const GemmData data({rows, depth, 2, epilogue}, ++seed);
+        const std::vector<float> expected = data.run(plain, 0, rows);
+        for (const Isa isa : vector_isas()) {
+          expect_same_bits(data.run(kernels_for(isa), 0, rows), expected, kernels_for(isa).name);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, GemmRowsDoNotDependOnTheirNeighbours) {
+  const GemmData data({64, 130, 3, Epilogue::gate}, 99);
+  for (const Isa isa : {Isa::reference, best_isa()}) {
+    const Kernels& kernels = kernels_for(isa);
+    const std::vector<float> together = data.run(kernels, 0, 64);
+    const std::size_t stride = 3 * kPanel;
+    for (const int row : {0, 1, 17, 63}) {
+      const std::vector<float> alone = data.run(kernels, row, 1);
+      expect_same_bits({alone.begin() + row * stride, alone.begin() + (row + 1) * stride},
+                       {together.begin() + row * stride, together.begin() + (row + 1) * stride},
+                       "row");
+    }
+  }
+}
+
+// Blocked sums stay close to float64: the bound that lets float32 beat the reference's own error.
+TEST(Kernels, GemmIsAccurate) {
+  const GemmData data({4, 3072, 1, Epilogue::store}, 7);
+  const std::vector<float> y = data.run(kernels_for(best_isa()), 0, 4);
+  double error = 0, size = 0;
+  for (int r = 0; r < 4; ++r) {
+    for (int c = 0; c < kPanel; ++c) {
+      double sum = data.bias[c];
+      for (int k = 0; k < 3072; ++k) {
+        sum +=
+            static_cast<double>(data.src[r * 3072 + k]) * data.weights[std::size_t(k) * kPanel + c];
+      }
+      error += std::fabs(y[r * kPanel + c] - sum);
+      size += std::fabs(sum);
+    }
+  }
+  EXPECT_LT(error / size, 3e-7);
+}
+
+TEST(Kernels, NormAndRotationAgree) {
+  Random random(3);
+  const Kernels& plain = kernels_for(Isa::reference);
+  for (const int size : {2, 8, 16, 24, 40, 64, 768}) {
+    const std::size_t padded = round_up(size, kPanel);
+    std::vector<float> x = random.normals(padded), w = random.normals(padded);
+    std::fill(x.begin() + size, x.end(), 0.0f);
+    std::fill(w.begin() + size, w.end(), 0.0f);
+    std::vector<float> expected(padded);
+    plain.rms_norm(x.data(), w.data(), expected.data(), size);
+    const std::vector<float> a = random.normals(size), b = random.normals(size);
+    std::vector<float> rotated(size);
+    plain.rotate(x.data(), a.data(), b.data(), rotated.data(), size);
+    for (const Isa isa : vector_isas()) {
+      std::vector<float> result(padded);
+      kernels_for(isa).rms_norm(x.data(), w.data(), result.data(), size);
+      expect_same_bits(result, expected, "rms_norm");
+      std::vector<float> in_place(x.begin(), x.begin() + size);
+      kernels_for(isa).rotate(in_place.data(), a.data(), b.data(), in_place.data(), size);
+      expect_same_bits(in_place, rotated, "rotate");
+    }
+    double squares = 0;
+    for (const float v : x) squares += static_cast<double>(v) * v;
+    const double root = std::sqrt(squares / size + 1e-8);
+    for (int i = 0; i < size; ++i)
+      EXPECT_NEAR(expected[i], x[i] / root * w[i], 1e-6 * std::fabs(expected[i]) + 1e-12);
+  }
+}
+
+// A head's cache with `count` positions, in the layout attention reads.
+struct HeadCache {
+  HeadCache(Random& random, int positions, int head_dim)
+      : stride(static_cast<int>(round_up(head_dim, kPartialSums))), count(positions) {
+    keys = random.normals(round_up(std::max(positions, 1), kKeyPanel) * head_dim);
+    values = random.normals(std::size_t(std::max(positions, 1)) * stride);
+  }
+  KeyValues view() const { return {keys.data(), values.data(), count}; }
+  int stride, count;
+  std::vector<float> keys, values;
+};
+
+std::vector<float> attend(const Kernels& kernels, const std::vector<float>& query,
+                          const KeyValues& prefix, const KeyValues& tail, int head_dim) {
+  std::vector<float> scores(round_up(prefix.count + tail.count, kKeyPanel) + 3 * kKeyPanel),
+      dst(head_dim);
+  AttendArgs args;
+  args.query = query.data();
+  args.prefix = prefix;
+  args.tail = tail;
+  args.head_dim = head_dim;
+  args.value_stride = static_cast<int>(round_up(head_dim, kPartialSums));
+  args.dst = dst.data();
+  args.scores = scores.data();
+  kernels.attend(args);
+  return dst;
+}
+
+TEST(Kernels, AttentionAgreesOnEveryIsa) {
+  Random random(5);
+  for (const int head_dim : {2, 8, 16, 20, 64, 80}) {
+    for (const auto& [before, after] :
+         std::vector<std::pair<int, int>>{{0, 1}, {0, 16}, {5, 1}, {64, 3}, {17, 130}}) {
+      const HeadCache prefix(random, before, head_dim), tail(random, after, head_dim);
+      const std::vector<float> query = random.normals(head_dim);
+      const std::vector<float> expected =
+          attend(kernels_for(Isa::reference), query, prefix.view(), tail.view(), head_dim);
+      for (const Isa isa : vector_isas()) {
+        expect_same_bits(attend(kernels_for(isa), query, prefix.view(), tail.view(), head_dim),
+                         expected, "attend");
+      }
+    }
+  }
+}
+
+// Where a prefix ends is a matter of memory, not of the result.
+TEST(Kernels, AttentionDoesNotDependOnTheSplit) {
+  Random random(6);
+  constexpr int kHeadDim = 16, kCount = 100;
+  const HeadCache whole(random, kCount, kHeadDim);
+  const std::vector<float> query = random.normals(kHeadDim);
+  const KeyValues nothing{whole.keys.data(), whole.values.data(), 0};
+  const std::vector<float> expected =
+      attend(kernels_for(best_isa()), query, nothing, whole.view(), kHeadDim);
+  for (const int split : {16, 48, 96}) {  // panels can only be cut at their borders in this test
+    const KeyValues prefix{whole.keys.data(), whole.values.data(), split};
+    const KeyValues tail{whole.keys.data() + std::size_t(split) * kHeadDim,
+                         whole.values.data() + std::size_t(split) * whole.stride, kCount - split};
+    expect_same_bits(attend(kernels_for(best_isa()), query, prefix, tail, kHeadDim), expected,
+                     "split");
+  }
+}
+
+TEST(Kernels, AttentionIsASoftmax) {
+  Random random(8);
+  constexpr int kHeadDim = 12, kCount = 37;
+  const HeadCache cache(random, kCount, kHeadDim);
+  const std::vector<float> query = random.normals(kHeadDim, 3);
+  std::vector<double> weights(kCount);
+  double total = 0;
+  for (int i = 0; i < kCount; ++i) {
+    double score = 0;
+    for (int d = 0; d < kHeadDim; ++d) {
+      score += static_cast<double>(query[d]) *
+               cache.keys[std::size_t(i / kKeyPanel) * kHeadDim * kKeyPanel + d * kKeyPanel +
+                          i % kKeyPanel];
+    }
+    total += weights[i] = std::exp(score);
+  }
+  const std::vector<float> result =
+      attend(kernels_for(best_isa()), query, {cache.keys.data(), cache.values.data(), 0},
+             cache.view(), kHeadDim);
+  for (int d = 0; d < kHeadDim; ++d) {
+    double expected = 0;
+    for (int i = 0; i < kCount; ++i)
+      expected += weights[i] / total * cache.values[std::size_t(i) * cache.stride + d];
+    EXPECT_NEAR(result[d], expected, 2e-6);
+  }
+}
+
+TEST(Kernels, SpacewiseAttentionAgrees) {
+  Random random(9);
+  for (const int head_dim : {2, 8, 20, 64}) {
+    constexpr int kRows = 70;
+    const std::size_t stride = round_up(3 * head_dim, kPanel);
+    const std::vector<float> qkv = random.normals(kRows * stride + kPartialSums);
+    for (const int count : {1, 2, 3, 17, 66}) {
+      std::vector<int> rows(count);
+      for (int& row : rows) row = random.integer(0, kRows - 1);
+      const auto run = [&](const Kernels& kernels) {
+        std::vector<float> scores(round_up(count, kPartialSums)), dst(head_dim);
+        AttendRowsArgs args;
+        args.query = qkv.data() + rows[0] * stride;
+        args.keys = qkv.data() + head_dim;
+        args.values = qkv.data() + 2 * head_dim;
+        args.stride = stride;
+        args.rows = rows.data();
+        args.count = count;
+        args.head_dim = head_dim;
+        args.scale = 0.25f;
+        args.dst = dst.data();
+        args.scores = scores.data();
+        kernels.attend_rows(args);
+        return dst;
+      };
+      const std::vector<float> expected = run(kernels_for(Isa::reference));
+      for (const Isa isa : vector_isas())
+        expect_same_bits(run(kernels_for(isa)), expected, "attend_rows");
+    }
+  }
+}
+
+TEST(Kernels, FoldingAgrees) {
+  Random random(10);
+  for (const int size : {1, 4, 7, 768}) {
+    const std::vector<float> src = random.normals(size);
+    std::vector<double> expected(size, 0.125);
+    for (const double weight : {0.3, -1e-9, 1e9}) {
+      kernels_for(Isa::reference).accumulate(expected.data(), weight, src.data(), size);
+    }
+    for (const Isa isa : vector_isas()) {
+      std::vector<double> acc(size, 0.125);
+      for (const double weight : {0.3, -1e-9, 1e9})
+        kernels_for(isa).accumulate(acc.data(), weight, src.data(), size);
+      EXPECT_EQ(acc, expected);
+    }
+  }
+}
+
+// Values a network should never see must not make the instruction sets disagree or crash.
+TEST(Kernels, ExtremeValuesAgree) {
+  GemmData data({3, 70, 1, Epilogue::gate}, 4);
+  data.src[0] = 1e38f;
+  data.src[70] = -1e38f;
+  data.src[71] = 1e-40f;
+  data.weights[5] = 1e38f;
+  const std::vector<float> expected = data.run(kernels_for(Isa::reference), 0, 3);
+  for (const Isa isa : vector_isas()) {
+    const std::vector<float> result = data.run(kernels_for(isa), 0, 3);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      EXPECT_TRUE(result[i] == expected[i] || (std::isnan(result[i]) && std::isnan(expected[i])))
+          << i;
+    }
+  }
+}
+
+TEST(Kernels, AnUnavailableIsaIsRefused) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+    if (isa_available(isa)) {
+      EXPECT_EQ(kernels_for(isa).isa, isa);
+    } else {
+      EXPECT_THROW(kernels_for(isa), Error);
+    }
+  }
+  EXPECT_EQ(kernels_for(Isa::automatic).isa, best_isa());
+}
+
+}  // namespace
+}  // namespace toto
