@@ -1,0 +1,52 @@
+// Linear layers with packed weights: what the GEMM kernels read.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/memory.h"
+#include "base/threads.h"
+#include "kernels/kernels.h"
+#include "model/checkpoint.h"
+
+namespace toto {
+
+// y = x W^T + b with W stored as [panel][in][kPanel], zero-padded to whole panels.
+struct PackedLinear {
+  Buffer<float> panels;
+  Buffer<float> bias;
+  int in = 0;
+  int num_panels = 0;
+
+  int padded_out() const { return num_panels * kPanel; }
+  std::size_t bytes() const { return panels.bytes() + bias.bytes(); }
+};
+
+PackedLinear make_packed(int in, int out);
+
+// Puts output `column`'s weights, a row of W, into its place.
+void pack_column(PackedLinear& linear, int column, const float* row, float bias);
+
+// Reads `name`.weight and .bias; packed output n is the checkpoint's row source_row(n), or zero if
+// that is negative. `out` counts packed outputs.
+PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out,
+                         const std::function<int(int)>& source_row);
+
+// The unembedding followed by the head's projections, folded into one layer: per step of the patch,
+// [parameter][component]. Summed in double, rounded once. Eight times less work at the base size.
+PackedLinear fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
+
+// dst = epilogue(src W^T + b) over all threads. `rows` may be 0.
+struct GemmCall {
+  const float* src = nullptr;
+  std::size_t src_stride = 0;
+  float* dst = nullptr;
+  std::size_t dst_stride = 0;
+  int rows = 0;
+  Epilogue epilogue = Epilogue::store;
+};
+void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
+           ThreadPool& pool) noexcept;
+
+}  // namespace toto

@@ -1,0 +1,22 @@
+// Seeded random checkpoints: real shapes for benches and tests where real weights are not at hand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "io/safetensors.h"
+#include "model/config.h"
+
+namespace toto {
+
+// Toto-Open-Base-1.0: 151,306,080 parameters.
+Config base_config();
+// The bundled model's shape.
+Config mini_config();
+
+// Writes config.json and model.safetensors into `folder` (created if need be), marked as untrained.
+// The same seed gives the same bytes. Weights are scaled so that activations stay of order one.
+void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
+                const std::string& folder);
+
+}  // namespace toto

@@ -1,0 +1,289 @@
+#include "model/toto1.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+
+namespace toto {
+namespace {
+
+Buffer<float> padded(const std::vector<float>& values, std::size_t stride) {
+  Buffer<float> buffer(stride);
+  std::copy(values.begin(), values.end(), buffer.data());
+  return buffer;
+}
+
+// fusion.py: F.normalize(label, p=2)
+Buffer<float> normalised_label(std::vector<float> label, std::size_t stride) {
+  double sum = 0;
+  for (const float x : label) sum += static_cast<double>(x) * x;
+  const double norm = std::max(std::sqrt(sum), 1e-12);
+  for (float& x : label) x = static_cast<float>(x / norm);
+  return padded(label, stride);
+}
+
+}  // namespace
+
+Toto1::Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool)
+    : config_(checkpoint.config()),
+      kernels_(kernels),
+      pool_(pool),
+      kv_layout_(config_),
+      rotary_(config_.head_dim()),
+      has_labels_(checkpoint.has_variate_labels()),
+      embed_stride_(round_up(config_.embed_dim, kPanel)) {
+  const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
+  const int hidden = config_.mlp_hidden_dim;
+  const auto same_row = [](int n) { return n; };
+  if (has_labels_) {
+    target_label_ = normalised_label(checkpoint.read("target_variate_label"), embed_stride_);
+    exogenous_label_ = normalised_label(checkpoint.read("exogenous_variate_label"), embed_stride_);
+  }
+  embed_ = pack_linear(checkpoint, "patch_embed.projection", e, same_row);
+  for (int i = 0; i < config_.num_layers; ++i) {
+    const std::string name = fmt::format("transformer.layers.{}", i);
+    Layer layer;
+    layer.spacewise = config_.is_spacewise(i);
+    if (!layer.spacewise) last_time_layer_ = i;
+    layer.norm1 = padded(checkpoint.read(name + ".norm1.scale"), embed_stride_);
+    layer.norm2 = padded(checkpoint.read(name + ".norm2.scale"), embed_stride_);
+    // attention.py: get_qkv reads its outputs as (qkv, head_dim, head); heads come first here.
+    layer.qkv = pack_linear(checkpoint, name + ".attention.wQKV", 3 * e, [&](int n) {
+      const int head = n % e / hd, d = n % hd;
+      return n / e * e + d * heads + head;
+    });
+    layer.out = pack_linear(checkpoint, name + ".attention.wO", e, same_row);
+    // feed_forward.py: the first half of the outputs gates the second. A panel holds 16 of each.
+    constexpr int kHalf = kPanel / 2;
+    const int pairs = static_cast<int>(gate_stride());
+    layer.gate_up = pack_linear(checkpoint, name + ".mlp.0", 2 * pairs, [&](int n) {
+      const int unit = n / kPanel * kHalf + n % kHalf;
+      if (unit >= hidden) return -1;
+      return n % kPanel < kHalf ? unit : hidden + unit;
+    });
+    layer.down = pack_linear(checkpoint, name + ".mlp.2", e, same_row);
+    layers_.push_back(std::move(layer));
+  }
+  head_ = fold_head(checkpoint, kernels_, pool_);
+}
+
+std::size_t Toto1::weight_bytes() const {
+  std::size_t bytes =
+      embed_.bytes() + head_.bytes() + target_label_.bytes() + exogenous_label_.bytes();
+  for (const Layer& layer : layers_) {
+    bytes += layer.norm1.bytes() + layer.norm2.bytes() + layer.qkv.bytes() + layer.out.bytes() +
+             layer.gate_up.bytes() + layer.down.bytes();
+  }
+  return bytes;
+}
+
+Toto1::Workspace Toto1::take_workspace(Arena& arena, int max_rows, int max_outputs,
+                                       int max_positions) const {
+  Workspace workspace;
+  const std::size_t rows = max_rows;
+  workspace.hidden = arena.take<float>(rows * embed_stride_);
+  workspace.normed = arena.take<float>(rows * embed_stride_);
+  // One vector more: kernels read a narrow last head past its end.
+  workspace.qkv = arena.take<float>(rows * round_up(3 * config_.embed_dim, kPanel) + kPartialSums);
+  workspace.mixed = arena.take<float>(rows * embed_stride_);
+  workspace.gated = arena.take<float>(rows * gate_stride());
+  // Space-wise groups hold at most all rows; each part of the cache is rounded up to whole panels.
+  workspace.score_stride = round_up(std::max(max_positions, max_rows) + 3 * kKeyPanel, kKeyPanel);
+  workspace.scores = arena.take<float>(workspace.score_stride * pool_.num_threads());
+  workspace.heads = arena.take<float>(std::size_t(max_outputs) * head_stride());
+  return workspace;
+}
+
+void Toto1::embed(const Pass& pass, Workspace& workspace) const noexcept {
+  apply(embed_,
+        {.src = pass.patches,
+         .src_stride = static_cast<std::size_t>(config_.patch_size),
+         .dst = workspace.hidden,
+         .dst_stride = embed_stride_,
+         .rows = pass.num_rows},
+        kernels_, pool_);
+  for (const RowRun& run : pass.runs) {
+    if (run.first_token == Token::patch) continue;
+    const Buffer<float>& label =
+        run.first_token == Token::target_label ? target_label_ : exogenous_label_;
+    std::copy_n(label.data(), embed_stride_, workspace.hidden + run.first_row * embed_stride_);
+  }
+}
+
+void Toto1::normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept {
+  const auto one = [&](int row, int) {
+    kernels_.rms_norm(workspace.hidden + row * embed_stride_, weight.data(),
+                      workspace.normed + row * embed_stride_, config_.embed_dim);
+  };
+  constexpr int kWorthWaking = 32;  // rows; below, waking the workers costs more than they save
+  if (rows >= kWorthWaking) {
+    pool_.run(rows, one);
+  } else {
+    for (int row = 0; row < rows; ++row) one(row, 0);
+  }
+}
+
+void Toto1::append_keys_and_values(const Pass& pass, int time_layer,
+                                   Workspace& workspace) const noexcept {
+  const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
+  const std::size_t qkv_stride = round_up(3 * e, kPanel);
+  pool_.run(static_cast<int>(pass.runs.size()) * heads, [&](int task, int) {
+    const RowRun& run = pass.runs[task / heads];
+    const int head = task % heads;
+    float* keys = run.tail.keys(kv_layout_, time_layer, head);
+    float* values = run.tail.values(kv_layout_, time_layer, head);
+    for (int i = 0; i < run.num_rows; ++i) {
+      float* row = workspace.qkv + (run.first_row + i) * qkv_stride + head * hd;
+      const float* factors = run.rotary + i * rotary_.floats_per_position();
+      kernels_.rotate(row, factors, factors + hd, row, hd);
+      kernels_.rotate(row + e, factors + 2 * hd, factors + 3 * hd, row + e, hd);
+      const int position = run.tail_length + i;
+      float* panel =
+          keys + std::size_t(position / kKeyPanel) * hd * kKeyPanel + position % kKeyPanel;
+      for (int d = 0; d < hd; ++d) panel[std::size_t(d) * kKeyPanel] = row[e + d];
+      std::copy_n(row + 2 * e, hd, values + std::size_t(position) * kv_layout_.value_stride);
+    }
+  });
+}
+
+void Toto1::attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
+                           Workspace& workspace) const noexcept {
+  const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
+  const std::size_t qkv_stride = round_up(3 * e, kPanel);
+  pool_.run(static_cast<int>(pass.runs.size()) * heads, [&](int task, int worker) {
+    const RowRun& run = pass.runs[task / heads];
+    const int head = task % heads;
+    if (outputs_only && !run.wants_output) return;
+    AttendArgs args;
+    args.head_dim = hd;
+    args.value_stride = kv_layout_.value_stride;
+    args.scores = workspace.scores + worker * workspace.score_stride;
+    if (run.prefix_length > 0) {
+      args.prefix = {run.prefix.keys(kv_layout_, time_layer, head),
+                     run.prefix.values(kv_layout_, time_layer, head), run.prefix_length};
+    }
+    args.tail = {run.tail.keys(kv_layout_, time_layer, head),
+                 run.tail.values(kv_layout_, time_layer, head), 0};
+    for (int i = outputs_only ? run.num_rows - 1 : 0; i < run.num_rows; ++i) {
+      args.query = workspace.qkv + (run.first_row + i) * qkv_stride + head * hd;
+      args.tail.count = run.tail_length + i + 1;  // causal: itself and everything before
+      args.dst = workspace.mixed + (run.first_row + i) * embed_stride_ + head * hd;
+      kernels_.attend(args);
+    }
+  });
+}
+
+void Toto1::attend_in_space(std::span<const SpaceGroup> groups,
+                            Workspace& workspace) const noexcept {
+  const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
+  const std::size_t qkv_stride = round_up(3 * e, kPanel);
+  const float inverse_root = static_cast<float>(1 / std::sqrt(static_cast<double>(hd)));
+  pool_.run(static_cast<int>(groups.size()) * heads, [&](int task, int worker) {
+    const SpaceGroup& group = groups[task / heads];
+    const int head = task % heads;
+    AttendRowsArgs args;
+    args.keys = workspace.qkv + e + head * hd;
+    args.values = workspace.qkv + 2 * e + head * hd;
+    args.stride = qkv_stride;
+    args.rows = group.rows;
+    args.count = group.count;
+    args.head_dim = hd;
+    args.scale = inverse_root;
+    args.scores = workspace.scores + worker * workspace.score_stride;
+    for (int i = 0; i < group.count; ++i) {
+      args.query = workspace.qkv + group.rows[i] * qkv_stride + head * hd;
+      args.dst = workspace.mixed + group.rows[i] * embed_stride_ + head * hd;
+      kernels_.attend_rows(args);
+    }
+  });
+}
+
+// From here on only the rows that want output matter: moves them to the front, in run order.
+void Toto1::keep_outputs(const Pass& pass, Workspace& workspace) const noexcept {
+  int next = 0;
+  for (const RowRun& run : pass.runs) {
+    if (!run.wants_output) continue;
+    const std::size_t from = run.first_row + run.num_rows - 1;
+    if (from != static_cast<std::size_t>(next)) {
+      std::copy_n(workspace.hidden + from * embed_stride_, embed_stride_,
+                  workspace.hidden + next * embed_stride_);
+      std::copy_n(workspace.mixed + from * embed_stride_, embed_stride_,
+                  workspace.mixed + next * embed_stride_);
+    }
+    ++next;
+  }
+}
+
+void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
+  const std::size_t qkv_stride = round_up(3 * config_.embed_dim, kPanel);
+  int rows = pass.num_rows;
+  std::span<const SpaceGroup> groups = pass.groups;
+  embed(pass, workspace);
+  int time_layer = 0;
+  if (last_time_layer_ < 0) {  // without time-wise layers the past does not matter at all
+    keep_outputs(pass, workspace);
+    rows = pass.num_outputs;
+    groups = pass.output_groups;
+  }
+  for (int i = 0; i < config_.num_layers; ++i) {
+    const Layer& layer = layers_[i];
+    normalise(layer.norm1, rows, workspace);
+    apply(layer.qkv,
+          {.src = workspace.normed,
+           .src_stride = embed_stride_,
+           .dst = workspace.qkv,
+           .dst_stride = qkv_stride,
+           .rows = rows},
+          kernels_, pool_);
+    if (layer.spacewise) {
+      attend_in_space(groups, workspace);
+    } else {
+      append_keys_and_values(pass, time_layer, workspace);
+      const bool last = i == last_time_layer_;
+      attend_in_time(pass, time_layer, last, workspace);
+      ++time_layer;
+      if (last) {
+        keep_outputs(pass, workspace);
+        rows = pass.num_outputs;
+        groups = pass.output_groups;
+      }
+    }
+    apply(layer.out,
+          {.src = workspace.mixed,
+           .src_stride = embed_stride_,
+           .dst = workspace.hidden,
+           .dst_stride = embed_stride_,
+           .rows = rows,
+           .epilogue = Epilogue::add},
+          kernels_, pool_);
+    normalise(layer.norm2, rows, workspace);
+    apply(layer.gate_up,
+          {.src = workspace.normed,
+           .src_stride = embed_stride_,
+           .dst = workspace.gated,
+           .dst_stride = gate_stride(),
+           .rows = rows,
+           .epilogue = Epilogue::gate},
+          kernels_, pool_);
+    apply(layer.down,
+          {.src = workspace.gated,
+           .src_stride = gate_stride(),
+           .dst = workspace.hidden,
+           .dst_stride = embed_stride_,
+           .rows = rows,
+           .epilogue = Epilogue::add},
+          kernels_, pool_);
+  }
+  apply(head_,
+        {.src = workspace.hidden,
+         .src_stride = embed_stride_,
+         .dst = workspace.heads,
+         .dst_stride = head_stride(),
+         .rows = pass.num_outputs},
+        kernels_, pool_);
+}
+
+}  // namespace toto

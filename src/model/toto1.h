@@ -1,0 +1,113 @@
+// Toto 1.0, optimised: folded and packed weights, the static cache, ragged batches without padding.
+//
+// A forward pass works on rows, one row a patch of one variate. Rows of different series, lengths
+// and samples share a pass; they meet only in attention, where RowRun and SpaceGroup say who sees
+// whom. Weights are immutable after construction; the caller owns cache and workspace.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/threads.h"
+#include "model/checkpoint.h"
+#include "model/kv_cache.h"
+#include "model/layers.h"
+#include "model/rotary.h"
+
+namespace toto {
+
+enum class Token : std::uint8_t { patch, target_label, exogenous_label };
+
+// Consecutive positions of one variate in this pass, and the cache that belongs to them. The new
+// positions' keys and values are appended to `tail`.
+struct RowRun {
+  int first_row = 0;
+  int num_rows = 0;
+  KvSpan prefix = {};  // read only: what all samples of a series share
+  int prefix_length = 0;
+  KvSpan tail = {};
+  int tail_length = 0;            // positions in `tail` before this pass
+  const float* rotary = nullptr;  // factors of the run's rows, Rotary::floats_per_position() each
+  Token first_token = Token::patch;  // what the first row is
+  bool wants_output = false;         // of its last row
+};
+
+// Rows that look at each other in space-wise layers: variates of one patch with one id.
+struct SpaceGroup {
+  const int* rows = nullptr;
+  int count = 0;
+};
+
+struct Pass {
+  std::span<const RowRun> runs = {};
+  const float* patches = nullptr;  // [row][patch_size], scaled; a label's row is not read
+  int num_rows = 0;
+  std::span<const SpaceGroup> groups = {};  // over all rows
+  std::span<const SpaceGroup>
+      output_groups;  // over the rows that want output, numbered in run order
+  int num_outputs = 0;
+};
+
+class Toto1 {
+ public:
+  Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
+
+  // Scratch for passes of up to `max_rows` rows that see up to `max_positions` positions.
+  struct Workspace {
+    float* hidden = nullptr;  // [row][embed_stride]
+    float* normed = nullptr;  // [row][embed_stride]
+    float* qkv = nullptr;     // [row][qkv_stride]
+    float* mixed = nullptr;   // [row][embed_stride], what attention gathered
+    float* gated = nullptr;   // [row][gate_stride]
+    float* scores = nullptr;  // [thread][score_stride]
+    std::size_t score_stride = 0;
+    float* heads = nullptr;  // [output][head_stride]: the head's raw output
+  };
+  Workspace take_workspace(Arena& arena, int max_rows, int max_outputs, int max_positions) const;
+
+  // Fills workspace.heads: [output][step][parameter][component] with stride head_stride().
+  void forward(const Pass& pass, Workspace& workspace) const noexcept;
+
+  const Config& config() const { return config_; }
+  const KvLayout& kv_layout() const { return kv_layout_; }
+  const Rotary& rotary() const { return rotary_; }
+  bool has_variate_labels() const { return has_labels_; }
+  std::size_t head_stride() const { return head_.padded_out(); }
+  std::size_t weight_bytes() const;
+
+ private:
+  struct Layer {
+    Buffer<float> norm1, norm2;  // [embed_stride]
+    PackedLinear qkv;            // outputs as (qkv, head, head_dim)
+    PackedLinear out;
+    PackedLinear gate_up;  // panels of gates and ups side by side
+    PackedLinear down;
+    bool spacewise = false;
+  };
+  std::size_t gate_stride() const { return round_up(config_.mlp_hidden_dim, kPanel / 2); }
+  void embed(const Pass& pass, Workspace& workspace) const noexcept;
+  void normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept;
+  void append_keys_and_values(const Pass& pass, int time_layer,
+                              Workspace& workspace) const noexcept;
+  void attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
+                      Workspace& workspace) const noexcept;
+  void attend_in_space(std::span<const SpaceGroup> groups, Workspace& workspace) const noexcept;
+  void keep_outputs(const Pass& pass, Workspace& workspace) const noexcept;
+
+  Config config_;
+  const Kernels& kernels_;
+  ThreadPool& pool_;
+  KvLayout kv_layout_;
+  Rotary rotary_;
+  bool has_labels_ = false;
+  std::size_t embed_stride_ = 0;
+  Buffer<float> target_label_, exogenous_label_;  // [embed_stride]
+  PackedLinear embed_;
+  std::vector<Layer> layers_;
+  PackedLinear head_;
+  int last_time_layer_ = -1;
+};
+
+}  // namespace toto
