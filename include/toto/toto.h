@@ -104,12 +104,13 @@ struct ForecastOptions {
   int num_samples = 0;     // 0: exact inside the first patch, kDefaultPaths sampled paths beyond it
   Decode decode = Decode::sample;
   Missing missing = Missing::ffill;
-  Point point;
+  Point point = {};
   std::uint64_t seed = 0;
   bool independent_streams = false;  // also key the random numbers by the series' id
   bool keep_samples = false;         // fill Forecast::samples
-  std::function<bool()> cancelled;  // asked between steps; true ends the call with Error(cancelled)
-  std::function<void(int done, int total)> progress;  // series finished so far
+  std::function<bool()> cancelled =
+      {};  // asked between steps; true ends the call with Error(cancelled)
+  std::function<void(int done, int total)> progress = {};  // series finished so far
 };
 
 inline constexpr int kMaxHorizon = 100'000;
@@ -121,13 +122,13 @@ inline constexpr int kDefaultPaths = 256;
 // One series of one or more variates that may look at each other. The last `num_exogenous` variates
 // have a known future.
 struct Series {
-  std::string id;
+  std::string id = {};
   int num_variates = 1;
-  std::vector<float> values;            // [variate][time]; NaN is missing
-  std::vector<std::int64_t> group_ids;  // empty (all one group), [variate], or [variate][time]
-  std::vector<std::uint8_t> mask;       // empty, or [variate][time] with 0 = value does not count
+  std::vector<float> values = {};            // [variate][time]; NaN is missing
+  std::vector<std::int64_t> group_ids = {};  // empty (all one group), [variate], or [variate][time]
+  std::vector<std::uint8_t> mask = {};  // empty, or [variate][time] with 0 = value does not count
   int num_exogenous = 0;
-  std::vector<float> future_exogenous;  // empty, or [exogenous][horizon]
+  std::vector<float> future_exogenous = {};  // empty, or [exogenous][horizon]
 
   std::size_t length() const noexcept {
     return num_variates > 0 ? values.size() / num_variates : 0;

@@ -46,7 +46,7 @@ struct Rotary {
 
 // dst = softmax(scores) . values; `value(i)` is the i-th value vector.
 template <typename T, typename Value>
-void weighted_mean(std::vector<double>& scores, int head_dim, T* dst, const Value& value) {
+void weighted_mean(std::span<double> scores, int head_dim, T* dst, const Value& value) {
   const double highest = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& score : scores) total += score = std::exp(score - highest);
@@ -194,12 +194,13 @@ std::vector<T> ReferenceToto1<T>::time_attention(int index, const std::vector<T>
   }
 
   std::vector<T> result(queries.size());
-  pool.run(num_variates * heads, [&](int task, int) {
+  std::vector<double> all_scores(std::size_t(pool.num_threads()) * total);  // a task must not throw
+  pool.run(num_variates * heads, [&](int task, int worker) {
     const int v = task / heads, h = task % heads;
-    std::vector<double> scores;
     for (int i = 0; i < length; ++i) {
       const std::size_t at = (std::size_t(v) * length + i) * e + h * hd;
-      scores.resize(offset + i + 1);  // causal: itself and everything before
+      const std::span<double> scores(all_scores.data() + std::size_t(worker) * total,
+                                     offset + i + 1);  // causal: itself and everything before
       const auto vector_of = [&](const std::vector<T>& all, int position) {
         return &all[v * per_variate + std::size_t(position) * e + h * hd];
       };

@@ -1,0 +1,209 @@
+// The public Engine: validates everything, takes the state, and runs one of the two forecasters.
+// The last place that throws.
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "forecast/forecaster.h"
+#include "forecast/outputs.h"
+#include "forecast/reference_forecaster.h"
+#include "forecast/series.h"
+#include "model/checkpoint.h"
+#include "model/reference_toto1.h"
+#include "model/toto1.h"
+
+namespace toto {
+namespace {
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+EngineOptions resolve(EngineOptions options) {
+  if (options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune) {
+    fail(ErrorCode::invalid_argument, "mode {} is not in this version; use default or reference",
+         name_of(options.mode));
+  }
+  if (options.mode != Mode::reference) {
+    if (options.dtype != DType::f32) {
+      fail(ErrorCode::invalid_argument, "dtype {} is not available in mode {}{}",
+           name_of(options.dtype), name_of(options.mode),
+           options.dtype == DType::f64 ? "; float64 runs in --mode reference only" : "; use f32");
+    }
+    if (!options.use_kv_cache) {
+      fail(ErrorCode::invalid_argument,
+           "running without the KV cache reproduces the reference's uncached path; it needs --mode "
+           "reference");
+    }
+  } else if (options.dtype != DType::f32 && options.dtype != DType::f64) {
+    fail(ErrorCode::invalid_argument, "mode reference takes dtype f32 or f64, not {}",
+         name_of(options.dtype));
+  }
+  options.isa = kernels_for(options.isa).isa;
+  const int cores = usable_cores();
+  if (options.threads == 0) options.threads = cores;
+  if (options.threads < 0 || options.threads > 4 * cores) {
+    fail(ErrorCode::invalid_argument,
+         "threads is {}, expected 1 to {} (four times the {} usable cores)", options.threads,
+         4 * cores, cores);
+  }
+  return options;
+}
+
+std::string folder_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl(const std::string& folder, const EngineOptions& wanted)
+      : options(resolve(wanted)), pool(options.threads) {
+    const auto start = std::chrono::steady_clock::now();
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    // Hashing reads the files once more; beside the packing it costs no time.
+    std::future<std::string> hash =
+        std::async(std::launch::async, [&checkpoint] { return checkpoint.files().sha256(); });
+    if (options.mode == Mode::reference && options.dtype == DType::f64) {
+      reference64.emplace(checkpoint);
+      info.weight_bytes = reference64->weight_bytes();
+    } else if (options.mode == Mode::reference) {
+      reference32.emplace(checkpoint);
+      info.weight_bytes = reference32->weight_bytes();
+    } else {
+      model.emplace(checkpoint, kernels_for(options.isa), pool);
+      forecaster.emplace(*model, pool);
+      info.weight_bytes = model->weight_bytes();
+    }
+    config = checkpoint.config();
+    info.name = folder_name(folder);
+    info.path = folder;
+    info.trained = checkpoint.trained();
+    info.weights_sha256 = hash.get();
+    info.patch_size = config.patch_size;
+    info.embed_dim = config.embed_dim;
+    info.num_layers = config.num_layers;
+    info.num_heads = config.num_heads;
+    info.mlp_hidden_dim = config.mlp_hidden_dim;
+    info.num_components = config.num_components;
+    info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
+    info.warnings = checkpoint.warnings();
+    timings.load = milliseconds_since(start);
+  }
+
+  void run(std::span<const Series> batch, const ForecastOptions& request,
+           std::vector<Forecast>& out, Trace* trace) {
+    validate_options(request);
+    for (const Series& series : batch) validate_series(series, request.horizon);
+    const std::lock_guard lock(mutex);
+    const auto start = std::chrono::steady_clock::now();
+    timings.prefill = timings.decode = 0;
+    const PathPlan paths(request, config.patch_size);
+    out.resize(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const ContextShape context = context_shape(batch[i], request.max_context, config.patch_size);
+      prepare_output(batch[i], context.length, paths.num_paths, request, out[i]);
+    }
+    if (forecaster) {
+      forecaster->run(batch, request, out, timings, trace);
+    } else {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (reference64) {
+          reference_forecast(*reference64, batch[i], request, options.use_kv_cache, pool, out[i],
+                             timings, trace);
+        } else {
+          reference_forecast(*reference32, batch[i], request, options.use_kv_cache, pool, out[i],
+                             timings, trace);
+        }
+        if (request.progress)
+          request.progress(static_cast<int>(i) + 1, static_cast<int>(batch.size()));
+      }
+    }
+    timings.total = milliseconds_since(start);
+  }
+
+  EngineOptions options;
+  ThreadPool pool;
+  Config config;
+  ModelInfo info;
+  std::optional<Toto1> model;
+  std::optional<Forecaster> forecaster;
+  std::optional<ReferenceToto1<float>> reference32;
+  std::optional<ReferenceToto1<double>> reference64;
+  mutable std::mutex mutex;  // one forecast at a time uses pool and state
+  Timings timings;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Engine Engine::load(const std::string& folder, const EngineOptions& options) {
+  try {
+    return Engine(std::make_unique<Impl>(folder, options));
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "not enough memory to load {}", folder);
+  }
+}
+
+void Engine::forecast_into(std::span<const Series> batch, const ForecastOptions& options,
+                           std::vector<Forecast>& out) const {
+  try {
+    impl_->run(batch, options, out, nullptr);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory,
+         "not enough memory for this forecast; use fewer samples or series at once");
+  }
+}
+
+std::vector<Forecast> Engine::forecast(std::span<const Series> batch,
+                                       const ForecastOptions& options) const {
+  std::vector<Forecast> out;
+  forecast_into(batch, options, out);
+  return out;
+}
+
+Forecast Engine::forecast(const Series& series, const ForecastOptions& options) const {
+  return std::move(forecast(std::span(&series, 1), options)[0]);
+}
+
+Trace Engine::trace(const Series& series, int horizon) const {
+  ForecastOptions options;
+  options.horizon = horizon;
+  options.quantiles.clear();
+  options.decode = Decode::mean;
+  options.max_context = static_cast<int>(std::max<std::size_t>(series.length(), 1));
+  Trace trace;
+  std::vector<Forecast> out;
+  try {
+    impl_->run(std::span(&series, 1), options, out, &trace);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory,
+         "not enough memory for this trace; use a shorter context or horizon");
+  }
+  if (trace.mean.empty()) trace.mean.assign(out[0].mean.begin(), out[0].mean.end());
+  return trace;
+}
+
+const ModelInfo& Engine::model() const noexcept { return impl_->info; }
+const EngineOptions& Engine::options() const noexcept { return impl_->options; }
+Timings Engine::timings() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->timings;
+}
+std::int64_t Engine::replans() const noexcept { return 0; }  // default mode makes no plans
+std::string Engine::kv_cache_name() const {
+  if (impl_->forecaster) return kKvCacheName;
+  return impl_->options.use_kv_cache ? "ReferenceKVCache" : "none";
+}
+
+}  // namespace toto

@@ -1,0 +1,53 @@
+// Forecasts with the optimised model: prefill once, fork for samples, decode, summarise.
+//
+// Everything is sized and allocated before the first kernel; a shape seen before allocates nothing.
+// Not thread-safe: the engine hands it out to one caller at a time.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "forecast/plan.h"
+#include "forecast/state.h"
+#include "model/toto1.h"
+
+namespace toto {
+
+class Forecaster {
+ public:
+  Forecaster(const Toto1& model, ThreadPool& pool) : model_(model), pool_(pool) {}
+
+  // `batch` and `options` are validated; `out` holds one prepared forecast a series. `trace`, if
+  // given, receives the first patch's distribution of a batch of one.
+  void run(std::span<const Series> batch, const ForecastOptions& options, std::span<Forecast> out,
+           Timings& timings, Trace* trace);
+
+ private:
+  void plan(std::span<const Series> batch, std::span<Forecast> out);
+  void prepare(const Group& group);
+  void prefill(const Group& group);
+  void prefill_tokens(const Group& group, int first_token, int last_token);
+  void first_patch(const Group& group, Trace* trace);
+  void decode(const Group& group);
+  void decode_lanes(const Group& group, int num_rows);
+  void feed_patch(const Group& group, int num_rows, int patch);
+  void read_patch(const Group& group, int num_rows, int patch);
+  void set_known_future(const Group& group);
+  void summarise(const Group& group);
+  void check_cancelled() const;
+
+  float* path_step(int sequence, int step) const {
+    return state_.paths + (std::size_t(sequence) * paths_.path_steps + step) * paths_.num_paths;
+  }
+
+  const Toto1& model_;
+  ThreadPool& pool_;
+  Arena arena_;
+  State state_;
+  std::vector<SeriesPlan> plans_;
+  const ForecastOptions* options_ = nullptr;  // of the running call
+  PathPlan paths_{ForecastOptions{}, 1};
+};
+
+}  // namespace toto

@@ -1,0 +1,53 @@
+// What one call will do, decided before anything is computed: how many paths, which series travel
+// together, how much memory.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "forecast/series.h"
+#include "model/config.h"
+#include "toto/toto.h"
+
+namespace toto {
+
+// How the paths beyond the first patch are made.
+struct PathPlan {
+  PathPlan(const ForecastOptions& options, int patch_size);
+  bool exact_first_patch =
+      true;                // mean and quantiles of the first patch straight from its distribution
+  int num_paths = 0;       // 0: nothing is drawn; 1 with decode mean
+  int decode_patches = 0;  // patches beyond the first
+  int path_steps = 0;      // steps a path holds: what is fed back or reported
+  bool follows_mean = false;  // the one path is the mean
+  // Steps that are reported exactly: all of a mean path, the first patch of sampled ones, or none.
+  int exact_steps = 0;
+};
+
+struct SeriesPlan {
+  const Series* series = nullptr;
+  Forecast* out = nullptr;
+  ContextShape context;
+  int num_tokens = 0;        // positions of the context, a variate label included
+  int first_sequence = 0;    // index of its first variate among the group's
+  std::uint64_t stream = 0;  // added to the random key
+};
+
+// Series that share their passes: as many as fill a pass well and fit the memory meant for paths.
+struct Group {
+  std::span<SeriesPlan> series;
+  int num_sequences = 0;  // variates of all series
+  int num_rows = 0;       // tokens of all sequences
+  int max_tokens = 0;
+};
+
+inline constexpr int kPrefillRows = 512;  // enough rows to be bound by arithmetic
+inline constexpr int kDecodeRows = 256;
+inline constexpr std::size_t kPathBytes = std::size_t{128} << 20;  // of a group of several series
+inline constexpr std::size_t kTailBytes = std::size_t{192}
+                                          << 20;  // keys and values of one decode chunk
+
+// Takes series from the front of `rest` and numbers their sequences.
+Group take_group(std::span<SeriesPlan>& rest, const PathPlan& paths);
+
+}  // namespace toto

@@ -1,0 +1,38 @@
+// scaler.py: statistics of the history in float64, causal where the model's scaler is.
+//
+// The reference recomputes all statistics at every decoding step; they are cumulative, so carrying
+// the running sums over gives the same numbers at the price of the new patch only. Copying a
+// ScalerState forks a path.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "model/config.h"
+
+namespace toto {
+
+struct ScalerState {
+  double weight = 0;  // number of values that counted
+  double sum = 0;
+  double mean = 0;  // of everything so far
+  double m2 = 0;    // sum of squared deviations, Welford's update
+  // std_mean: fixed statistics of the context. Otherwise the bounds of the global clamp.
+  double fixed_loc = 0, fixed_scale = 1;
+  double lowest = 0, highest = 0;
+  bool clamped = false;
+};
+
+// Context statistics that later values must not touch: `values` and `mask` are the padded context.
+template <typename T>
+ScalerState start_scaler(const Config& config, std::span<const T> values,
+                         std::span<const std::uint8_t> mask) noexcept;
+
+// Takes in the next patch and scales it: scaled = (value - loc) / scale. `loc` and `scale` receive
+// the statistics of each of its steps, which are also the affine transform of the next patch's
+// forecast. A null mask means that every value counts.
+template <typename T>
+void scale_patch(const Config& config, ScalerState& state, const T* values,
+                 const std::uint8_t* mask, T* scaled, double* loc, double* scale) noexcept;
+
+}  // namespace toto

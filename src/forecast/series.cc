@@ -1,0 +1,227 @@
+#include "forecast/series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "model/rotary.h"
+
+namespace toto {
+namespace {
+
+std::string label_of(const Series& series) {
+  return series.id.empty() ? std::string("the series") : fmt::format("series \"{}\"", series.id);
+}
+
+bool is_missing(const Series& series, std::size_t at) { return std::isnan(series.values[at]); }
+
+std::int64_t id_at(const Series& series, int variate, std::size_t time) {
+  if (series.group_ids.empty()) return 0;
+  if (series.group_ids.size() == static_cast<std::size_t>(series.num_variates)) {
+    return series.group_ids[variate];
+  }
+  return series.group_ids[variate * series.length() + time];
+}
+
+void check_values(const Series& series) {
+  const std::size_t length = series.length();
+  for (int v = 0; v < series.num_variates; ++v) {
+    bool any = false;
+    for (std::size_t t = 0; t < length; ++t) {
+      const float x = series.values[v * length + t];
+      if (std::isinf(x)) {
+        fail(ErrorCode::invalid_argument,
+             "{}: variate {} has an infinite value at step {}; expected finite numbers or NaN for "
+             "missing",
+             label_of(series), v, t);
+      }
+      any = any || !std::isnan(x);
+    }
+    if (!any) {
+      fail(ErrorCode::invalid_argument, "{}: variate {} has no value, all {} are missing",
+           label_of(series), v, length);
+    }
+  }
+}
+
+// The ids of one patch must agree: "Patches cannot span multiple datasets" (embedding.py).
+void check_ids(const Series& series, const ContextShape& shape, int patch_size) {
+  if (series.group_ids.size() != series.values.size()) return;
+  const int padding = shape.padded(patch_size) - shape.length;
+  for (int v = 0; v < series.num_variates; ++v) {
+    for (int t = 1; t < shape.length; ++t) {
+      const std::size_t at = shape.first + t;
+      if ((t + padding) % patch_size != 0 && id_at(series, v, at) != id_at(series, v, at - 1)) {
+        fail(ErrorCode::invalid_argument,
+             "{}: the group id of variate {} changes at step {}, inside a patch of {} steps",
+             label_of(series), v, at, patch_size);
+      }
+    }
+  }
+}
+
+// The latest value seen and where: what stands in for missing ones after it.
+struct Latest {
+  float value = NAN;
+  double at = 0;
+};
+
+// Fills one variate's gaps in place; where nothing can be filled in, the value is 0 and masked.
+void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, Latest latest) noexcept {
+  std::size_t next = 0;  // the first value after a gap
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    if (!std::isnan(x[t])) {
+      latest = {x[t], static_cast<double>(t)};
+    } else if (missing == Missing::mask || std::isnan(latest.value)) {
+      x[t] = 0;
+      mask[t] = 0;
+    } else {
+      next = std::max(next, t);
+      while (next < x.size() && std::isnan(x[next])) ++next;
+      x[t] = latest.value;
+      if (missing == Missing::linear && next < x.size()) {
+        const double share =
+            (static_cast<double>(t) - latest.at) / (static_cast<double>(next) - latest.at);
+        x[t] = static_cast<float>(latest.value +
+                                  share * (static_cast<double>(x[next]) - latest.value));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void validate_options(const ForecastOptions& options) {
+  if (options.horizon < 1 || options.horizon > kMaxHorizon) {
+    fail(ErrorCode::invalid_argument, "horizon is {}, expected 1 to {}", options.horizon,
+         kMaxHorizon);
+  }
+  if (options.num_samples < 0 || options.num_samples > kMaxSamples) {
+    fail(ErrorCode::invalid_argument, "samples is {}, expected 1 to {}, or 0 for an exact forecast",
+         options.num_samples, kMaxSamples);
+  }
+  if (options.max_context < 1) {
+    fail(ErrorCode::invalid_argument, "context is {}, expected at least 1 point",
+         options.max_context);
+  }
+  for (const double level : options.quantiles) {
+    if (!(level > 0 && level < 1)) {
+      fail(ErrorCode::invalid_argument, "quantile {} is outside the open interval (0, 1)", level);
+    }
+  }
+  if (options.decode == Decode::mean && options.num_samples > 0) {
+    fail(ErrorCode::invalid_argument,
+         "decode mean follows one path and draws no samples; leave out samples or use decode "
+         "sample");
+  }
+}
+
+void validate_series(const Series& series, int horizon) {
+  if (series.num_variates < 1) {
+    fail(ErrorCode::invalid_argument, "{} has {} variates, expected at least 1", label_of(series),
+         series.num_variates);
+  }
+  const std::size_t variates = series.num_variates;
+  if (series.values.empty())
+    fail(ErrorCode::invalid_argument, "{} is empty, expected at least one value", label_of(series));
+  if (series.values.size() % variates != 0) {
+    fail(ErrorCode::invalid_argument, "{} has {} values, which is no multiple of its {} variates",
+         label_of(series), series.values.size(), variates);
+  }
+  const std::size_t size = series.values.size();
+  if (!series.mask.empty() && series.mask.size() != size) {
+    fail(ErrorCode::invalid_argument, "{}: the mask has {} entries for {} values", label_of(series),
+         series.mask.size(), size);
+  }
+  if (!series.group_ids.empty() && series.group_ids.size() != variates &&
+      series.group_ids.size() != size) {
+    fail(ErrorCode::invalid_argument,
+         "{}: {} group ids, expected one a variate ({}) or one a value ({})", label_of(series),
+         series.group_ids.size(), variates, size);
+  }
+  if (series.num_exogenous < 0 || series.num_exogenous >= series.num_variates) {
+    fail(ErrorCode::invalid_argument,
+         "{}: {} of {} variates are exogenous, expected at least one that is not", label_of(series),
+         series.num_exogenous, variates);
+  }
+  if (!series.future_exogenous.empty()) {
+    const std::size_t expected = std::size_t(series.num_exogenous) * horizon;
+    if (series.future_exogenous.size() != expected) {
+      fail(ErrorCode::invalid_argument,
+           "{}: {} known future values, expected {} variates x {} steps", label_of(series),
+           series.future_exogenous.size(), series.num_exogenous, horizon);
+    }
+    for (const float x : series.future_exogenous) {
+      if (!std::isfinite(x)) {
+        fail(ErrorCode::invalid_argument, "{}: a known future value is not a finite number",
+             label_of(series));
+      }
+    }
+  }
+  check_values(series);
+}
+
+ContextShape context_shape(const Series& series, int max_context, int patch_size) {
+  const std::size_t length = series.length();
+  ContextShape shape;
+  shape.first = length > static_cast<std::size_t>(max_context) ? length - max_context : 0;
+  // An explicit mask means the caller knows the layout: nothing is dropped.
+  const auto nothing_yet = [&series, length](std::size_t t) {
+    for (int v = 0; v < series.num_variates; ++v) {
+      if (!is_missing(series, v * length + t)) return false;
+    }
+    return true;
+  };
+  if (series.mask.empty()) {
+    std::size_t first_value = 0;
+    while (first_value + 1 < length && nothing_yet(first_value)) ++first_value;
+    shape.first = std::max(shape.first, first_value);
+  }
+  const std::size_t used = length - shape.first;
+  const std::size_t patches = (used + patch_size - 1) / patch_size;
+  if (patches > static_cast<std::size_t>(Rotary::kMaxPositions)) {
+    fail(
+        ErrorCode::invalid_argument,
+        "{}: a context of {} points is {} patches, at most {} are supported; use a shorter context",
+        label_of(series), used, patches, Rotary::kMaxPositions);
+  }
+  shape.length = static_cast<int>(used);
+  shape.num_patches = static_cast<int>(patches);
+  check_ids(series, shape, patch_size);
+  return shape;
+}
+
+void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch_size,
+                   float* values, std::uint8_t* mask, std::int64_t* ids) noexcept {
+  const std::size_t length = series.length();
+  const int padded = shape.padded(patch_size), padding = padded - shape.length;
+  for (int v = 0; v < series.num_variates; ++v) {
+    float* x = values + std::size_t(v) * padded;
+    std::uint8_t* m = mask + std::size_t(v) * padded;
+    const std::size_t from = v * length + shape.first;
+    std::fill_n(x, padding, 0.0f);
+    std::fill_n(m, padding, std::uint8_t{0});
+    std::copy_n(series.values.data() + from, shape.length, x + padding);
+    if (series.mask.empty()) {
+      std::fill_n(m + padding, shape.length, std::uint8_t{1});
+    } else {
+      std::transform(series.mask.begin() + std::ptrdiff_t(from),
+                     series.mask.begin() + std::ptrdiff_t(from) + shape.length, m + padding,
+                     [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag != 0); });
+    }
+    std::size_t distance = 1;  // to the latest value before the context
+    while (distance <= shape.first && is_missing(series, from - distance)) ++distance;
+    Latest latest;
+    if (distance <= shape.first)
+      latest = {series.values[from - distance], -static_cast<double>(distance)};
+    fill_gaps({x + padding, static_cast<std::size_t>(shape.length)}, m + padding, missing, latest);
+    for (int p = 0; p < shape.num_patches; ++p) {
+      const int last =
+          (p + 1) * patch_size - 1 - padding;  // the patch's last step is never padding
+      ids[std::size_t(v) * shape.num_patches + p] = id_at(series, v, shape.first + last);
+    }
+  }
+}
+
+}  // namespace toto

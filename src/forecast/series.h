@@ -1,0 +1,36 @@
+// From what the caller hands in to what the network reads: checked, filled, cut and left-padded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "model/config.h"
+#include "toto/toto.h"
+
+namespace toto {
+
+// Which part of a series is used and how it falls into patches.
+struct ContextShape {
+  std::size_t first = 0;  // first time step used
+  int length = 0;         // time steps used
+  int num_patches = 0;
+  int padded(int patch_size) const { return num_patches * patch_size; }
+};
+
+// Everything that can be wrong with the options or a series: Error(invalid_argument) naming both.
+void validate_options(const ForecastOptions& options);
+void validate_series(const Series& series, int horizon);
+
+// The last `max_context` steps, less leading steps at which no variate has a value yet (unless the
+// series has an explicit mask: then its layout is the caller's). Refuses group ids that change
+// inside a patch.
+ContextShape context_shape(const Series& series, int max_context, int patch_size);
+
+// Writes the padded context of all variates: `values` and `mask` are [variate][padded], `ids`
+// [variate][patch]. Padding is zero with mask 0 (dataset.py: pad_array), ids repeat their first
+// value (pad_id_mask). Missing values are filled as asked, from values before the context too;
+// leading ones of a variate are masked.
+void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch_size,
+                   float* values, std::uint8_t* mask, std::int64_t* ids) noexcept;
+
+}  // namespace toto

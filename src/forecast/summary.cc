@@ -1,0 +1,99 @@
+#include "forecast/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+namespace toto {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// floor(share * count), where 0.29 * 100, in binary a little less than 29, is meant to be 29.
+std::size_t share_of(double share, std::size_t count) noexcept {
+  return static_cast<std::size_t>(share * static_cast<double>(count) + 1e-9);
+}
+
+template <typename Distribution>
+double aggregate(const Point& point, const Distribution& distribution) noexcept {
+  switch (point.kind) {
+    case Point::Kind::mean:
+      return distribution.mean();
+    case Point::Kind::median:
+      return distribution.quantile(0.5);
+    case Point::Kind::quantile:
+      return distribution.quantile(point.a);
+    case Point::Kind::trimmed_mean:
+      return distribution.trimmed_mean(point.a, point.a);
+    case Point::Kind::lower_trimmed_mean:
+      return distribution.trimmed_mean(point.a, 0.0);
+    case Point::Kind::upper_trimmed_mean:
+      return distribution.trimmed_mean(0.0, point.a);
+    case Point::Kind::mean_minus_std:
+      return distribution.mean() - point.a * distribution.standard_deviation();
+    case Point::Kind::mean_plus_std:
+      return distribution.mean() + point.a * distribution.standard_deviation();
+    case Point::Kind::mean_quantile_mix:
+      return (1.0 - point.b) * distribution.mean() + point.b * distribution.quantile(point.a);
+    case Point::Kind::quantile_plus_std:
+      return distribution.quantile(point.a) + point.b * distribution.standard_deviation();
+  }
+  return kNan;
+}
+
+}  // namespace
+
+SampleSummary::SampleSummary(std::span<float> values) noexcept : mean_(kNan) {
+  // NaN has no place in an order, std::sort may even run away with it.
+  if (values.empty() || std::ranges::any_of(values, [](float v) { return std::isnan(v); })) return;
+  double total = 0;
+  for (const float value : values) total += value;
+  mean_ = total / static_cast<double>(values.size());
+  std::ranges::sort(values);
+  sorted_ = values;
+}
+
+double SampleSummary::standard_deviation() const noexcept {
+  if (sorted_.empty()) return kNan;
+  if (sorted_.size() == 1) return 0.0;
+  double total = 0;
+  for (const float value : sorted_) total += (value - mean_) * (value - mean_);
+  return std::sqrt(total / static_cast<double>(sorted_.size() - 1));
+}
+
+double SampleSummary::quantile(double p) const noexcept {
+  if (sorted_.empty() || !(p >= 0.0 && p <= 1.0)) return kNan;
+  const double place = p * static_cast<double>(sorted_.size() - 1);
+  const double whole = std::floor(place);
+  const double weight = place - whole;
+  const auto index = static_cast<std::size_t>(whole);
+  const double below = sorted_[index];
+  if (weight == 0.0) return below;
+  const double above = sorted_[index + 1];
+  if (below == above) return below;  // also two infinities, whose difference is NaN
+  // From the nearer end, as numpy's _lerp and torch.lerp do.
+  return weight < 0.5 ? below + (above - below) * weight : above - (above - below) * (1.0 - weight);
+}
+
+double SampleSummary::trimmed_mean(double lower_share, double upper_share) const noexcept {
+  if (sorted_.empty() || !(lower_share >= 0 && upper_share >= 0 && lower_share + upper_share < 1)) {
+    return kNan;
+  }
+  const std::size_t count = sorted_.size();
+  const std::size_t lower = std::min(share_of(lower_share, count), count - 1);
+  const std::size_t upper = std::min(share_of(upper_share, count), count - 1 - lower);
+  double total = 0;
+  for (const float value : sorted_.subspan(lower, count - lower - upper)) total += value;
+  return total / static_cast<double>(count - lower - upper);
+}
+
+double point_of(const Point& point, const SampleSummary& samples) noexcept {
+  return aggregate(point, samples);
+}
+
+double point_of(const Point& point, const MixtureCdf& distribution) noexcept {
+  return aggregate(point, distribution);
+}
+
+}  // namespace toto

@@ -1,0 +1,72 @@
+// Replaces the global allocation functions of a test binary: counts, and makes one of them fail.
+// Include it in exactly one file of the binary.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace toto::testing {
+
+inline std::atomic<long> allocations{0};
+inline std::atomic<long> fail_at{0};  // the n-th from now on fails; 0: none
+
+inline void* allocate(std::size_t size, std::size_t alignment) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (fail_at.load(std::memory_order_relaxed) > 0 && fail_at.fetch_sub(1) == 1) return nullptr;
+  if (size == 0) size = 1;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(size);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+inline void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+  void* memory = allocate(size, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace toto::testing
+
+// Not inlined: g++ would take the malloc and free inside for a mismatched pair.
+// NOLINTBEGIN: the signatures are the standard's
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  return toto::testing::allocate_or_throw(size, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new[](std::size_t size) {
+  return toto::testing::allocate_or_throw(size, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return toto::testing::allocate(size, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return toto::testing::allocate(size, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return toto::testing::allocate_or_throw(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment,
+                                     const std::nothrow_t&) noexcept {
+  return toto::testing::allocate(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t,
+                                       const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+// NOLINTEND

@@ -1,0 +1,154 @@
+// Memory: nothing is allocated by a forecast of a shape seen before, any allocation may fail, and
+// loading stays within its bounds.
+#include "allocation_hook.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "test_model.h"
+
+namespace toto {
+namespace {
+
+using testing::allocations;
+using testing::fail_at;
+using testing::made_model;
+using testing::small_config;
+using testing::TemporaryFolder;
+using testing::walk;
+
+TEST(Allocation, ARepeatedForecastAllocatesNothing) {
+  const TemporaryFolder folder;
+  const Engine engine = Engine::load(made_model(folder), {.threads = 2});
+  std::vector<Series> batch = {walk(1, 100, 1, "a name longer than any small string"),
+                               walk(2, 37, 3), walk(3, 1000)};
+  ForecastOptions exact, sampled, mean;
+  exact.horizon = 8;
+  sampled.horizon = 30;
+  sampled.num_samples = 40;
+  sampled.keep_samples = true;
+  mean.horizon = 30;
+  mean.decode = Decode::mean;
+  for (const ForecastOptions& options : {exact, sampled, mean}) {
+    std::vector<Forecast> out;
+    engine.forecast_into(batch, options, out);
+    const std::vector<float> expected = out[1].mean;
+    for (Series& series : batch) series.values[0] += 1;  // other numbers, the same shapes
+    const long before = allocations.load();
+    engine.forecast_into(batch, options, out);
+    EXPECT_EQ(allocations.load() - before, 0);
+    EXPECT_NE(out[1].mean, expected);
+  }
+}
+
+// Runs `action` with the first, second, ... allocation failing, until it needs no more of them.
+template <typename Action>
+int fail_each_allocation(const Action& action) {
+  int failures = 0;
+  for (long n = 1; n < 100'000; ++n) {
+    fail_at = n;
+    bool failed = false;
+    try {
+      action();
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory)
+          << "allocation " << n << ": " << error.what();
+    }
+    const bool reached = fail_at.exchange(0) == 0;
+    if (!reached) return failures;
+    failures += failed ? 1 : 0;
+  }
+  ADD_FAILURE() << "more allocations than this test expects";
+  return failures;
+}
+
+TEST(Allocation, AnyAllocationMayFailWhileLoading) {
+  const TemporaryFolder folder;
+  Config config = small_config();
+  config.num_layers = 1;
+  config.spacewise_every_n_layers = -1;
+  const std::string model = made_model(folder, config);
+  for (const Mode mode : {Mode::standard, Mode::reference}) {
+    EXPECT_GT(fail_each_allocation([&] { Engine::load(model, {.mode = mode, .threads = 1}); }), 50);
+  }
+}
+
+TEST(Allocation, AnyAllocationMayFailWhileForecasting) {
+  const TemporaryFolder folder;
+  const std::string model = made_model(folder);
+  const Series series = walk(1, 40, 2);
+  ForecastOptions options;
+  options.horizon = 20;
+  options.num_samples = 3;
+  const std::vector<float> expected = Engine::load(model).forecast(series, options).mean;
+  for (const Mode mode : {Mode::standard, Mode::reference}) {
+    EXPECT_GT(fail_each_allocation([&] {
+                fail_at.store(fail_at.load());
+                const long n = fail_at.exchange(0);  // loading is the other test's
+                const Engine engine = Engine::load(model, {.mode = mode, .threads = 1});
+                fail_at = n;
+                engine.forecast(series, options);
+              }),
+              5);
+  }
+  // An engine that ran out of memory once still works.
+  const Engine engine = Engine::load(model);
+  fail_at = 1;
+  EXPECT_THROW(engine.forecast(series, options), Error);
+  fail_at = 0;
+  EXPECT_EQ(engine.forecast(series, options).mean, expected);
+}
+
+double status_megabytes(const char* field) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(field, 0) == 0)
+      return std::stod(line.substr(std::string(field).size() + 1)) / 1024;
+  }
+  return -1;
+}
+
+// Peak and lasting memory of loading a 60 MB file, measured in a process of its own.
+TEST(Allocation, LoadingStaysWithinItsBounds) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers keep freed memory";
+#endif
+#endif
+  const TemporaryFolder folder;
+  Config config = base_config();
+  config.embed_dim = 384;
+  config.num_heads = 6;
+  config.num_layers = 4;
+  config.spacewise_every_n_layers = 4;
+  config.mlp_hidden_dim = 1536;
+  for (const io::TensorType type : {io::TensorType::f32, io::TensorType::f16}) {
+    const std::string model = folder / std::string(io::name_of(type));
+    make_model(config, 1, type, model);
+    const double file =
+        static_cast<double>(std::filesystem::file_size(model + "/model.safetensors")) / (1 << 20);
+    const pid_t child = fork();
+    if (child == 0) {
+      const double before = status_megabytes("VmRSS:");
+      const Engine engine = Engine::load(model, {.threads = 1});
+      const double peak = status_megabytes("VmHWM:") - before,
+                   after = status_megabytes("VmRSS:") - before;
+      const double kept = static_cast<double>(engine.model().weight_bytes) / (1 << 20);
+      const bool good = peak < 2.1 * file && after < 1.2 * kept;
+      if (!good)
+        std::fprintf(stderr, "file %.1f MB, peak %.1f, after %.1f, kept %.1f\n", file, peak, after,
+                     kept);
+      _exit(good ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << io::name_of(type);
+  }
+}
+
+}  // namespace
+}  // namespace toto
