@@ -1,0 +1,54 @@
+// How a fan chart is drawn, for the stand-alone SVG and for the page alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/axis.h"
+#include "report/fan_chart.h"
+
+namespace toto::report {
+
+inline constexpr std::string_view kUntrainedNote =
+    "Untrained demonstration weights: the shape is not a forecast";
+
+// The part of a chart that is shown, with what both drawings of it share.
+struct FanView {
+  explicit FanView(const FanChart& checked_chart);
+  std::size_t steps() const { return history.size() + chart.median.size(); }
+  bool has_values() const { return low <= high; }
+  // Date or number of a step counted from the first one drawn.
+  std::string when(std::size_t step) const;
+
+  const FanChart& chart;
+  std::span<const float> history;   // the newest points
+  std::size_t skipped = 0;          // points of history not shown
+  std::vector<std::int64_t> times;  // [history + forecast], or empty
+  DatePrecision precision = DatePrecision::year;
+  double low, high;  // of all values shown; low > high if there is none
+};
+
+struct FanLayout {
+  std::string_view css_class;
+  double width;
+  double plot_height;
+  double margin;  // around everything
+  bool alone;     // with title, footnote and colours of its own
+};
+inline constexpr FanLayout kAloneLayout = {"alone", 880, 320, 20, true};
+inline constexpr FanLayout kWideLayout = {"wide", 880, 320, 1, false};
+inline constexpr FanLayout kNarrowLayout = {"narrow", 400, 260, 1, false};
+
+// For those who hear the chart instead of seeing it.
+std::string description(const FanView& view);
+
+// Without ticks where there is no value to read.
+ValueAxis value_axis_of(const FanView& view, const FanLayout& layout);
+
+std::string draw_fan(const FanView& view, const FanLayout& layout);
+
+}  // namespace toto::report

@@ -1,0 +1,17 @@
+// A report as one HTML file that needs nothing else: no network, no second file. Its policy admits
+// exactly our style sheet and our script, by hash, so that even text that slipped through the
+// escaping could not run.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace toto::report {
+
+// Colours and type of a drawing, light and dark; a drawing that stands alone carries it inside.
+extern const std::string_view kChartStyle;
+
+// `title` is plain text, `body` markup whose text has been escaped already.
+std::string html_page(std::string_view title, std::string_view body);
+
+}  // namespace toto::report
