@@ -80,11 +80,11 @@ struct Point {
     median,
     quantile,            // a = level
     trimmed_mean,        // a = share cut from each end
-    lower_trimmed_mean,  // a = share cut from the lower end
-    upper_trimmed_mean,  // a = share cut from the upper end
+    lower_trimmed_mean,  // a = share cut from the upper end: the mean of what is low
+    upper_trimmed_mean,  // a = share cut from the lower end: the mean of what is high
     mean_minus_std,      // a = number of standard deviations
     mean_plus_std,       // a = number of standard deviations
-    mean_quantile_mix,   // a = level, b = weight of the quantile
+    mean_quantile_mix,   // a = level, b = weight of the mean
     quantile_plus_std,   // a = level, b = number of standard deviations
   };
   Kind kind = Kind::mean;

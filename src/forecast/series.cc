@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "forecast/summary.h"
 #include "model/rotary.h"
 
 namespace toto {
@@ -110,6 +111,7 @@ void validate_options(const ForecastOptions& options) {
       fail(ErrorCode::invalid_argument, "quantile {} is outside the open interval (0, 1)", level);
     }
   }
+  check_point(options.point);
   if (options.decode == Decode::mean && options.num_samples > 0) {
     fail(ErrorCode::invalid_argument,
          "decode mean follows one path and draws no samples; leave out samples or use decode "

@@ -15,6 +15,8 @@ std::size_t share_of(double share, std::size_t count) noexcept {
   return static_cast<std::size_t>(share * static_cast<double>(count) + 1e-9);
 }
 
+// The names mean what they mean to those who use them on Toto's samples in Python: the lower
+// trimmed mean is the cautious one, and the weight of a mix is the mean's.
 template <typename Distribution>
 double aggregate(const Point& point, const Distribution& distribution) noexcept {
   switch (point.kind) {
@@ -27,15 +29,15 @@ double aggregate(const Point& point, const Distribution& distribution) noexcept 
     case Point::Kind::trimmed_mean:
       return distribution.trimmed_mean(point.a, point.a);
     case Point::Kind::lower_trimmed_mean:
-      return distribution.trimmed_mean(point.a, 0.0);
-    case Point::Kind::upper_trimmed_mean:
       return distribution.trimmed_mean(0.0, point.a);
+    case Point::Kind::upper_trimmed_mean:
+      return distribution.trimmed_mean(point.a, 0.0);
     case Point::Kind::mean_minus_std:
       return distribution.mean() - point.a * distribution.standard_deviation();
     case Point::Kind::mean_plus_std:
       return distribution.mean() + point.a * distribution.standard_deviation();
     case Point::Kind::mean_quantile_mix:
-      return (1.0 - point.b) * distribution.mean() + point.b * distribution.quantile(point.a);
+      return point.b * distribution.mean() + (1.0 - point.b) * distribution.quantile(point.a);
     case Point::Kind::quantile_plus_std:
       return distribution.quantile(point.a) + point.b * distribution.standard_deviation();
   }
@@ -56,10 +58,9 @@ SampleSummary::SampleSummary(std::span<float> values) noexcept : mean_(kNan) {
 
 double SampleSummary::standard_deviation() const noexcept {
   if (sorted_.empty()) return kNan;
-  if (sorted_.size() == 1) return 0.0;
   double total = 0;
   for (const float value : sorted_) total += (value - mean_) * (value - mean_);
-  return std::sqrt(total / static_cast<double>(sorted_.size() - 1));
+  return std::sqrt(total / static_cast<double>(sorted_.size()));
 }
 
 double SampleSummary::quantile(double p) const noexcept {

@@ -16,7 +16,7 @@ class SampleSummary {
   explicit SampleSummary(std::span<float> values) noexcept;
 
   double mean() const noexcept { return mean_; }
-  double standard_deviation() const noexcept;  // n - 1 below the line; 0 for a single value
+  double standard_deviation() const noexcept;  // n below the line, as numpy.std
   // Linear interpolation between order statistics at p (n - 1), as torch.quantile and NumPy do it;
   // p in [0, 1], NaN otherwise.
   double quantile(double p) const noexcept;
