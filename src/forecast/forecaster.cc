@@ -207,8 +207,9 @@ void Forecaster::first_patch(const Group& group, Trace* trace) {
       const float* raw = state_.network.heads + sequence * model_.head_stride() +
                          std::size_t(step) * config.params_per_step();
       const std::size_t at = std::size_t(sequence) * patch + step;
+      const double* bias = model_.head_bias() + std::size_t(step) * config.params_per_step();
       const StudentMixture mixture = step_distribution(
-          config, raw, state_.loc[at], state_.scale[at], state_.step_workspace(worker));
+          config, raw, bias, state_.loc[at], state_.scale[at], state_.step_workspace(worker));
       if (step < std::min(paths_.exact_steps, options_->horizon)) {
         write_exact(mixture, *options_, v, step, *plan.out);
       }
@@ -229,7 +230,7 @@ void Forecaster::first_patch(const Group& group, Trace* trace) {
     });
     if (trace != nullptr) {
       fill_trace(config, plan.series->num_variates, state_.network.heads, model_.head_stride(),
-                 state_.loc, state_.scale, *trace);
+                 model_.head_bias(), state_.loc, state_.scale, *trace);
     }
   }
   set_known_future(group);
@@ -362,9 +363,10 @@ void Forecaster::read_patch(const Group& group, int num_rows, int patch) {
     const float* raw = state_.network.heads + row * model_.head_stride();
     for (int i = 0; i < steps; ++i) {
       const std::size_t at = std::size_t(row) * size + i;
-      const StudentMixture mixture = step_distribution(
-          config, raw + std::size_t(i) * config.params_per_step(), state_.lane_loc[at],
-          state_.lane_scale[at], state_.step_workspace(worker));
+      const std::size_t params = std::size_t(i) * config.params_per_step();
+      const StudentMixture mixture =
+          step_distribution(config, raw + params, model_.head_bias() + params, state_.lane_loc[at],
+                            state_.lane_scale[at], state_.step_workspace(worker));
       float& value = path_step(plan.first_sequence + lane.variate, first_step + i)[lane.path];
       if (paths_.follows_mean) {
         write_exact(mixture, *options_, lane.variate, first_step + i, *plan.out);

@@ -14,13 +14,20 @@ namespace {
 // max(softplus(x), eps) with eps the dtype's (distribution.py), softplus as torch computes it: the
 // identity above its threshold.
 template <typename T>
-double positive(T raw) noexcept {
+double positive(double x) noexcept {
   constexpr double kThreshold = 20;
-  const double x = raw;
   const double power = elementary::exp(x), one = 1 + power;
   const double softplus = x > kThreshold ? x : elementary::log1p_given(power, one, 1 / one);
   return std::max(softplus, static_cast<double>(std::numeric_limits<T>::epsilon()));
 }
+
+// What the head said about one step, its bias included.
+template <typename T>
+struct HeadOutput {
+  const T* raw;
+  const double* bias;  // or null
+  double operator[](std::size_t i) const { return bias != nullptr ? raw[i] + bias[i] : raw[i]; }
+};
 
 // One place to write to: [variate][step], and [quantile][variate][step].
 struct Cell {
@@ -64,19 +71,20 @@ void prepare_output(const Series& series, int context_length, int num_paths,
 }
 
 template <typename T>
-StudentMixture step_distribution(const Config& config, const T* raw, double loc, double scale,
-                                 std::span<double> workspace) noexcept {
+StudentMixture step_distribution(const Config& config, const T* raw, const double* bias, double loc,
+                                 double scale, std::span<double> workspace) noexcept {
   const std::size_t k = config.num_components;
   const auto part = [&](std::size_t i) { return workspace.subspan(i * k, k); };
   const std::span<double> df = part(0), locs = part(1), scales = part(2), logits = part(3);
+  const HeadOutput<T> head{raw, bias};
   for (std::size_t i = 0; i < k; ++i) {
-    df[i] = 2.0 + positive(raw[i]);
-    locs[i] = raw[k + i];
-    scales[i] = positive(raw[2 * k + i]);
+    df[i] = 2.0 + positive<T>(head[i]);
+    locs[i] = head[k + i];
+    scales[i] = positive<T>(head[2 * k + i]);
   }
   MixtureParameters<double> parameters{.df = df, .loc = locs, .scale = scales, .logits = {}};
   if (config.head == HeadKind::mixture_of_student_t) {
-    std::copy_n(raw + 3 * k, k, logits.begin());
+    for (std::size_t i = 0; i < k; ++i) logits[i] = head[3 * k + i];
     parameters.logits = logits;
   }
   return StudentMixture(workspace.subspan(4 * k), parameters, {.shift = loc, .stretch = scale});
@@ -118,7 +126,7 @@ T without_extremes(double value) noexcept {
 
 template <typename T>
 void fill_trace(const Config& config, int num_variates, const T* raw, std::size_t raw_stride,
-                const double* loc, const double* scale, Trace& trace) {
+                const double* bias, const double* loc, const double* scale, Trace& trace) {
   const std::size_t patch = config.patch_size, k = config.num_components;
   const std::size_t steps = num_variates * patch;
   trace.num_variates = num_variates;
@@ -131,25 +139,27 @@ void fill_trace(const Config& config, int num_variates, const T* raw, std::size_
     values->resize(steps * k);
   trace.logits.resize(mixture ? steps * k : 0);
   for (std::size_t step = 0; step < steps; ++step) {
-    const T* params = raw + step / patch * raw_stride + step % patch * config.params_per_step();
+    const std::size_t at = step % patch * config.params_per_step();
+    const HeadOutput<T> head{raw + step / patch * raw_stride + at,
+                             bias != nullptr ? bias + at : nullptr};
     for (std::size_t i = 0; i < k; ++i) {
-      trace.df[step * k + i] = 2.0 + positive(params[i]);
-      trace.component_loc[step * k + i] = params[k + i];
-      trace.component_scale[step * k + i] = positive(params[2 * k + i]);
-      if (mixture) trace.logits[step * k + i] = params[3 * k + i];
+      trace.df[step * k + i] = 2.0 + positive<T>(head[i]);
+      trace.component_loc[step * k + i] = head[k + i];
+      trace.component_scale[step * k + i] = positive<T>(head[2 * k + i]);
+      if (mixture) trace.logits[step * k + i] = head[3 * k + i];
     }
   }
 }
 
-template StudentMixture step_distribution(const Config&, const float*, double, double,
-                                          std::span<double>) noexcept;
-template StudentMixture step_distribution(const Config&, const double*, double, double,
-                                          std::span<double>) noexcept;
+template StudentMixture step_distribution(const Config&, const float*, const double*, double,
+                                          double, std::span<double>) noexcept;
+template StudentMixture step_distribution(const Config&, const double*, const double*, double,
+                                          double, std::span<double>) noexcept;
 template float without_extremes<float>(double) noexcept;
 template double without_extremes<double>(double) noexcept;
 template void fill_trace(const Config&, int, const float*, std::size_t, const double*,
-                         const double*, Trace&);
+                         const double*, const double*, Trace&);
 template void fill_trace(const Config&, int, const double*, std::size_t, const double*,
-                         const double*, Trace&);
+                         const double*, const double*, Trace&);
 
 }  // namespace toto

@@ -23,8 +23,8 @@ constexpr std::size_t step_workspace_doubles(std::size_t num_components) {
 // The distribution of one step. `raw` is what the head said, [parameter][component], before
 // softplus; loc and scale are the affine transform back to the series' own units.
 template <typename T>
-StudentMixture step_distribution(const Config& config, const T* raw, double loc, double scale,
-                                 std::span<double> workspace) noexcept;
+StudentMixture step_distribution(const Config& config, const T* raw, const double* bias, double loc,
+                                 double scale, std::span<double> workspace) noexcept;
 
 void write_exact(const StudentMixture& mixture, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept;
@@ -39,10 +39,10 @@ void write_known_future(const Series& series, const ForecastOptions& options,
 template <typename T>
 T without_extremes(double value) noexcept;
 
-// Everything about the first patch but the mean path. `raw` is [variate] with `raw_stride`, loc and
-// scale are [variate][patch_size].
+// Everything about the first patch but the mean path. `raw` is [variate] with `raw_stride`, `bias`
+// null or [step][parameter][component], loc and scale are [variate][patch_size].
 template <typename T>
 void fill_trace(const Config& config, int num_variates, const T* raw, std::size_t raw_stride,
-                const double* loc, const double* scale, Trace& trace);
+                const double* bias, const double* loc, const double* scale, Trace& trace);
 
 }  // namespace toto

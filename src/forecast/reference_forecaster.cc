@@ -101,7 +101,7 @@ void for_each_step(const Config& config, const std::vector<T>& raw, const Path<T
   std::vector<double> workspace(step_workspace_doubles(config.num_components));
   for (std::size_t at = 0; at < path.loc.size(); ++at) {
     const StudentMixture mixture =
-        step_distribution(config, raw.data() + at * config.params_per_step(), path.loc[at],
+        step_distribution(config, raw.data() + at * config.params_per_step(), nullptr, path.loc[at],
                           path.scale[at], workspace);
     visit(static_cast<int>(at) / config.patch_size, static_cast<int>(at) % config.patch_size,
           mixture);
@@ -150,7 +150,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
   const std::vector<T> first = context.predict(model, pool);
   if (trace != nullptr) {
     fill_trace(config, variates, first.data(), std::size_t(patch) * config.params_per_step(),
-               context.loc.data(), context.scale.data(), *trace);
+               nullptr, context.loc.data(), context.scale.data(), *trace);
   }
   for_each_step(config, first, context, [&](int v, int step, const StudentMixture& mixture) {
     if (step < std::min(plan.exact_steps, horizon)) write_exact(mixture, options, v, step, out);

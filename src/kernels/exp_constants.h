@@ -20,6 +20,6 @@ inline constexpr float kExpPoly[kExpTerms] = {0x1.a01a02p-13f,
                                               1.0f,
                                               1.0f};
 
-inline constexpr float kNormEpsilon = 1e-8f;  // util.py: RMSNorm
+inline constexpr double kNormEpsilon = 1e-8;  // util.py: RMSNorm
 
 }  // namespace toto::kernels

@@ -14,31 +14,52 @@ TOTO_INLINE Vec exp(Vec x) {
 
 TOTO_INLINE Vec silu(Vec x) { return div(x, add(broadcast(1.0f), exp(sub(zero(), x)))); }
 
-// y[row][0 .. 2 * kLanes) = sums over depth for kRows rows and two vectors of a panel's columns.
+// Sums of kRows rows and one panel on their way: the total and what its additions rounded away.
 template <int kRows>
-TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weights, float* y) {
-  for (int r = 0; r < kRows; ++r) {
-    store(y + r * kPanel, zero());
-    store(y + r * kPanel + Vec::kLanes, zero());
-  }
-  for (int k0 = 0; k0 < args.depth; k0 += kSumBlock) {
-    const int k1 = args.depth < k0 + kSumBlock ? args.depth : k0 + kSumBlock;
-    Vec left[kRows], right[kRows];
-    for (int r = 0; r < kRows; ++r) left[r] = right[r] = zero();
-    for (int k = k0; k < k1; ++k) {
-      const Vec w0 = load(weights + std::size_t(k) * kPanel);
-      const Vec w1 = load(weights + std::size_t(k) * kPanel + Vec::kLanes);
-      for (int r = 0; r < kRows; ++r) {
-        const Vec x = broadcast(src[r * args.src_stride + k]);
-        left[r] = fma(x, w0, left[r]);
-        right[r] = fma(x, w1, right[r]);
-      }
-    }
+struct PanelSums {
+  alignas(64) float total[kRows * kPanel];
+  alignas(64) float compensation[kRows * kPanel];
+};
+
+TOTO_INLINE void add_block(float* total, float* compensation, Vec block) {
+  const Vec before = load(total);
+  const Vec sum = add(before, block);
+  store(compensation, add(load(compensation), sub(block, sub(sum, before))));
+  store(total, sum);
+}
+
+// Adds the products of `count` terms, at most kSumBlock, for kRows rows and two vectors of columns.
+template <int kRows>
+TOTO_INLINE void sum_block(const float* src, std::size_t src_stride, const float* weights,
+                           int count, float* total, float* compensation) {
+  Vec left[kRows], right[kRows];
+  for (int r = 0; r < kRows; ++r) left[r] = right[r] = zero();
+  for (int k = 0; k < count; ++k) {
+    const Vec w0 = load(weights + k * kPanel);
+    const Vec w1 = load(weights + k * kPanel + Vec::kLanes);
     for (int r = 0; r < kRows; ++r) {
-      float* total = y + r * kPanel;
-      store(total, add(load(total), left[r]));
-      store(total + Vec::kLanes, add(load(total + Vec::kLanes), right[r]));
+      const Vec x = broadcast(src[r * src_stride + k]);
+      left[r] = fma(x, w0, left[r]);
+      right[r] = fma(x, w1, right[r]);
     }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    add_block(total + r * kPanel, compensation + r * kPanel, left[r]);
+    add_block(total + r * kPanel + Vec::kLanes, compensation + r * kPanel + Vec::kLanes, right[r]);
+  }
+}
+
+template <int kRows>
+TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weights, float* total,
+                      float* compensation) {
+  int k = 0;
+  for (; k + kSumBlock <= args.depth; k += kSumBlock) {
+    sum_block<kRows>(src + k, args.src_stride, weights + std::size_t(k) * kPanel, kSumBlock, total,
+                     compensation);
+  }
+  if (k < args.depth) {
+    sum_block<kRows>(src + k, args.src_stride, weights + std::size_t(k) * kPanel, args.depth - k,
+                     total, compensation);
   }
 }
 
@@ -64,12 +85,21 @@ TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const float* y, flo
 
 template <int kRows>
 void gemm_rows(const GemmArgs& args, int panel, int row) noexcept {
-  alignas(64) float y[kRows * kPanel];
+  PanelSums<kRows> sums;
+  for (int i = 0; i < kRows * kPanel; i += Vec::kLanes) {
+    store(sums.total + i, zero());
+    store(sums.compensation + i, zero());
+  }
   const float* src = args.src + row * args.src_stride;
   const float* weights = args.panels + std::size_t(panel) * args.depth * kPanel;
-  for (int c = 0; c < kPanel; c += 2 * Vec::kLanes) tile<kRows>(args, src, weights + c, y + c);
+  for (int c = 0; c < kPanel; c += 2 * Vec::kLanes) {
+    tile<kRows>(args, src, weights + c, sums.total + c, sums.compensation + c);
+  }
+  for (int i = 0; i < kRows * kPanel; i += Vec::kLanes) {
+    store(sums.total + i, add(load(sums.total + i), load(sums.compensation + i)));
+  }
   for (int r = 0; r < kRows; ++r) {
-    finish_row(args, panel, y + r * kPanel, args.dst + (row + r) * args.dst_stride);
+    finish_row(args, panel, sums.total + r * kPanel, args.dst + (row + r) * args.dst_stride);
   }
 }
 
@@ -126,11 +156,10 @@ TOTO_INLINE float dot(const float* a, const float* b, int size) {
 }
 
 void rms_norm(const float* src, const float* weight, float* dst, int size) noexcept {
-  const float root = square_root(dot(src, src, size) / static_cast<float>(size) + kNormEpsilon);
-  const Vec divisor = broadcast(root);
-  for (int i = 0; i < size; i += Vec::kLanes) {  // src, weight and dst are padded with zeros
-    store(dst + i, mul(div(load(src + i), divisor), load(weight + i)));
-  }
+  const double mean = static_cast<double>(dot(src, src, size)) / size;
+  const double inverse = 1.0 / square_root(mean + kNormEpsilon);
+  // src, weight and dst are padded with zeros to whole vectors.
+  for (int i = 0; i < size; i += Doubles::kLanes) scale_some(dst + i, src + i, inverse, weight + i);
 }
 
 void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {
@@ -170,7 +199,7 @@ TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float
   for (int first = 0; first < part.count; first += kKeyPanel) {
     const float* panel = part.keys + std::size_t(first) * args.head_dim;
     for (int lane = 0; lane < kKeyPanel; lane += Vec::kLanes) {
-      Vec total = zero();
+      Vec total = zero(), compensation = zero();
       for (int d0 = 0; d0 < args.head_dim; d0 += kSumBlock) {
         const int d1 = args.head_dim < d0 + kSumBlock ? args.head_dim : d0 + kSumBlock;
         Vec block = zero();
@@ -178,8 +207,11 @@ TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float
           block =
               fma(broadcast(args.query[d]), load(panel + std::size_t(d) * kKeyPanel + lane), block);
         }
-        total = add(total, block);
+        const Vec sum = add(total, block);
+        compensation = add(compensation, sub(block, sub(sum, total)));
+        total = sum;
       }
+      total = add(total, compensation);
       store(scores + first + lane, total);
     }
   }
@@ -208,8 +240,8 @@ TOTO_INLINE void weighted_mean(const float* scores, int count, float sum_of_scor
   const Vec divisor = broadcast(sum_of_scores);
   for (int d = 0; d < head_dim; d += Vec::kLanes) {
     Vec total = zero();
-    for (int i0 = 0; i0 < count; i0 += kSumBlock) {
-      const int i1 = count < i0 + kSumBlock ? count : i0 + kSumBlock;
+    for (int i0 = 0; i0 < count; i0 += kValueBlock) {
+      const int i1 = count < i0 + kValueBlock ? count : i0 + kValueBlock;
       Vec block = zero();
       for (int i = i0; i < i1; ++i)
         block = fma(broadcast(scores[i]), load(values.at(i) + d), block);

@@ -26,16 +26,18 @@ float exp_reference(float x) noexcept {
 
 float silu_reference(float x) noexcept { return x / (1.0f + exp_reference(-x)); }
 
-// One output column: blocks of fused multiply-adds, added up in order.
+// One output column: blocks of fused multiply-adds, added up in order with compensation.
 float column_sum(const float* src, const float* column, int depth, int stride) noexcept {
-  float total = 0;
+  float total = 0, compensation = 0;
   for (int k0 = 0; k0 < depth; k0 += kSumBlock) {
     const int k1 = std::min(depth, k0 + kSumBlock);
     float block = 0;
     for (int k = k0; k < k1; ++k) block = std::fma(src[k], column[std::size_t(k) * stride], block);
-    total += block;
+    const float sum = total + block;
+    compensation += block - (sum - total);
+    total = sum;
   }
-  return total;
+  return total + compensation;
 }
 
 void gemm(const GemmArgs& args) noexcept {
@@ -80,8 +82,9 @@ float dot(const float* a, const float* b, int size) noexcept {
 }
 
 void rms_norm(const float* src, const float* weight, float* dst, int size) noexcept {
-  const float root = std::sqrt(dot(src, src, size) / static_cast<float>(size) + kNormEpsilon);
-  for (int i = 0; i < size; ++i) dst[i] = src[i] / root * weight[i];
+  const double mean = static_cast<double>(dot(src, src, size)) / size;
+  const double inverse = 1.0 / std::sqrt(mean + kNormEpsilon);
+  for (int i = 0; i < size; ++i) dst[i] = static_cast<float>(src[i] * inverse * weight[i]);
 }
 
 void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {
@@ -116,9 +119,9 @@ void weighted_mean(const float* scores, int count, float total, const ValueAt& v
                    int head_dim, float* dst) noexcept {
   for (int d = 0; d < head_dim; ++d) {
     float sum = 0;
-    for (int i0 = 0; i0 < count; i0 += kSumBlock) {
+    for (int i0 = 0; i0 < count; i0 += kValueBlock) {
       float block = 0;
-      for (int i = i0; i < std::min(count, i0 + kSumBlock); ++i) {
+      for (int i = i0; i < std::min(count, i0 + kValueBlock); ++i) {
         block = std::fma(scores[i], value_at(i)[d], block);
       }
       sum += block;

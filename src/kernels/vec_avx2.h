@@ -43,7 +43,14 @@ TOTO_INLINE void accumulate_some(double* acc, double weight, const float* src) {
   const __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(src));
   _mm256_storeu_pd(acc, _mm256_fmadd_pd(_mm256_set1_pd(weight), x, _mm256_loadu_pd(acc)));
 }
-TOTO_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+// dst = src * factor * weight, rounded to float once.
+TOTO_INLINE void scale_some(float* dst, const float* src, double factor, const float* weight) {
+  const __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(src)), w = _mm256_cvtps_pd(_mm_loadu_ps(weight));
+  _mm_storeu_ps(dst, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_mul_pd(x, _mm256_set1_pd(factor)), w)));
+}
+TOTO_INLINE double square_root(double x) {
+  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(x)));
+}
 TOTO_INLINE float fma_one(float a, float b, float c) {
   return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
 }

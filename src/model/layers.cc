@@ -37,7 +37,7 @@ PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, 
   return linear;
 }
 
-PackedLinear fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool) {
+FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool) {
   const Config& config = checkpoint.config();
   const int e = config.embed_dim, per_step = config.params_per_step();
   std::vector<float> head_weight, head_bias;  // [parameter][component][embed_dim]
@@ -50,7 +50,9 @@ PackedLinear fold_head(const Checkpoint& checkpoint, const Kernels& kernels, Thr
     head_bias.insert(head_bias.end(), bias.begin(), bias.end());
   }
 
-  PackedLinear folded = make_packed(e, config.patch_size * per_step);
+  FoldedHead folded;
+  folded.linear = make_packed(e, config.patch_size * per_step);
+  folded.bias = Buffer<double>(std::size_t(config.patch_size) * per_step);
   std::vector<float> step_weight(std::size_t(e) * e), step_bias(e);
   std::vector<double> sums(std::size_t(pool.num_threads()) * e);
   std::vector<float> rows(std::size_t(pool.num_threads()) * e);
@@ -69,7 +71,8 @@ PackedLinear fold_head(const Checkpoint& checkpoint, const Kernels& kernels, Thr
         bias += static_cast<double>(weight[j]) * step_bias[j];
       }
       std::copy_n(sum, e, row);
-      pack_column(folded, step * per_step + n, row, static_cast<float>(bias));
+      pack_column(folded.linear, step * per_step + n, row, 0.0f);
+      folded.bias[std::size_t(step) * per_step + n] = bias;
     });
   }
   return folded;

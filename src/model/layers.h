@@ -35,7 +35,13 @@ PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, 
 
 // The unembedding followed by the head's projections, folded into one layer: per step of the patch,
 // [parameter][component]. Summed in double, rounded once. Eight times less work at the base size.
-PackedLinear fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
+// The bias stays in double and is added behind the layer: a logit of 100 rounded to float32 would
+// lose what the sum of small products knows.
+struct FoldedHead {
+  PackedLinear linear;  // its own bias is zero
+  Buffer<double> bias;  // [step][parameter][component]
+};
+FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
 
 // dst = epilogue(src W^T + b) over all threads. `rows` may be 0.
 struct GemmCall {

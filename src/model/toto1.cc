@@ -71,8 +71,8 @@ Toto1::Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& p
 }
 
 std::size_t Toto1::weight_bytes() const {
-  std::size_t bytes =
-      embed_.bytes() + head_.bytes() + target_label_.bytes() + exogenous_label_.bytes();
+  std::size_t bytes = embed_.bytes() + head_.linear.bytes() + head_.bias.bytes() +
+                      target_label_.bytes() + exogenous_label_.bytes();
   for (const Layer& layer : layers_) {
     bytes += layer.norm1.bytes() + layer.norm2.bytes() + layer.qkv.bytes() + layer.out.bytes() +
              layer.gate_up.bytes() + layer.down.bytes();
@@ -277,7 +277,7 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
            .epilogue = Epilogue::add},
           kernels_, pool_);
   }
-  apply(head_,
+  apply(head_.linear,
         {.src = workspace.hidden,
          .src_stride = embed_stride_,
          .dst = workspace.heads,

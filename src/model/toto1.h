@@ -67,14 +67,16 @@ class Toto1 {
   };
   Workspace take_workspace(Arena& arena, int max_rows, int max_outputs, int max_positions) const;
 
-  // Fills workspace.heads: [output][step][parameter][component] with stride head_stride().
+  // Fills workspace.heads: [output][step][parameter][component] with stride head_stride(), to which
+  // head_bias() is still to be added.
   void forward(const Pass& pass, Workspace& workspace) const noexcept;
 
   const Config& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   const Rotary& rotary() const { return rotary_; }
   bool has_variate_labels() const { return has_labels_; }
-  std::size_t head_stride() const { return head_.padded_out(); }
+  std::size_t head_stride() const { return head_.linear.padded_out(); }
+  const double* head_bias() const { return head_.bias.data(); }  // [step][parameter][component]
   std::size_t weight_bytes() const;
 
  private:
@@ -106,7 +108,7 @@ class Toto1 {
   Buffer<float> target_label_, exogenous_label_;  // [embed_stride]
   PackedLinear embed_;
   std::vector<Layer> layers_;
-  PackedLinear head_;
+  FoldedHead head_;
   int last_time_layer_ = -1;
 };
 
