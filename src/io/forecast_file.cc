@@ -1,0 +1,309 @@
+#include "io/forecast_file.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include "base/error.h"
+#include "io/atomic_file.h"
+#include "io/csv.h"
+#include "io/utf8.h"
+
+namespace toto::io {
+namespace {
+
+// Gathers text until there is enough of it that a call of the sink, perhaps a write to disk, is
+// cheap.
+class ChunkedText {
+ public:
+  explicit ChunkedText(const TextSink& sink) : sink_(sink) {}
+  void add(std::string_view text) {
+    pending_ += text;
+    if (pending_.size() >= kChunkBytes) flush();
+  }
+  void flush() {
+    if (!pending_.empty()) sink_(pending_);
+    pending_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
+  const TextSink& sink_;
+  std::string pending_;
+};
+
+void write_values(JsonWriter& json, std::string_view name, std::span<const float> values) {
+  json.key(name).begin_array();
+  for (const float value : values) json.value(value);
+  json.end_array();
+}
+
+// Fields of one series, in the order people read them, drained after each one that may be large.
+void write_entry_fields(JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
+                        std::span<const double> levels) {
+  json.field("id", entry.id).field("context_length", entry.context_length);
+  if (!entry.timestamps.empty()) json.field("start", entry.timestamps.front());
+  json.key("timestamps").begin_array();
+  for (const std::string& time : entry.timestamps) json.value(time);
+  json.end_array();
+  out.add(json.drain());
+  write_values(json, "mean", entry.mean);
+  write_values(json, "median", entry.median);
+  if (!entry.point.empty()) write_values(json, "point", entry.point);
+  out.add(json.drain());
+  json.key("quantiles").begin_object();
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    write_values(json, quantile_name(levels[i]), entry.quantiles[i]);
+    out.add(json.drain());
+  }
+  json.end_object();
+  if (entry.samples.empty()) return;
+  json.key("samples").begin_array();
+  const std::size_t horizon = entry.mean.size();
+  for (std::size_t first = 0; first < entry.samples.size(); first += horizon) {
+    json.begin_array();
+    for (const float value : entry.samples.subspan(first, horizon)) json.value(value);
+    json.end_array();
+    out.add(json.drain());
+  }
+  json.end_array();
+}
+
+double to_microseconds(double milliseconds) { return std::round(milliseconds * 1000) / 1000; }
+
+// ------------------------------------------------------------------------------------------ table
+
+constexpr std::size_t kMaxTableSeries = 20;
+constexpr std::size_t kMaxTableSteps = 20;
+constexpr std::size_t kLastSteps = 4;  // of a horizon that is cut short
+
+// Control characters, C1 among them (U+0080 to U+009F), could drive a terminal.
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const bool c1 = length == 2 && lead == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0;
+    if (length == 0 || lead < 0x20 || lead == 0x7F || c1) {
+      out += '?';
+    } else {
+      out += text.substr(at, length);
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+// The lowest level, the one nearest to the median and the highest, by their positions.
+std::vector<std::size_t> shown_levels(std::span<const double> levels) {
+  if (levels.empty()) return {};
+  const auto position = [&](auto found) {
+    return static_cast<std::size_t>(found - levels.begin());
+  };
+  const auto [low, high] = std::minmax_element(levels.begin(), levels.end());
+  const auto middle = std::min_element(levels.begin(), levels.end(), [](double a, double b) {
+    return std::abs(a - 0.5) < std::abs(b - 0.5);
+  });
+  std::vector<std::size_t> shown;
+  for (const std::size_t level : {position(low), position(middle), position(high)}) {
+    if (std::find(shown.begin(), shown.end(), level) == shown.end()) shown.push_back(level);
+  }
+  return shown;
+}
+
+std::string value_text(float value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : std::string("-");
+}
+
+using TableRow = std::vector<std::string>;
+
+std::string aligned(std::span<const TableRow> rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const TableRow& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const TableRow& row : rows) {
+    text += fmt::format("  {:<{}}", row[0], widths[0]);  // the time, left; numbers, right
+    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string entry_table(const ForecastEntry& entry, std::span<const double> levels) {
+  const std::vector<std::size_t> shown = shown_levels(levels);
+  const std::size_t horizon = entry.mean.size();
+  const bool cut = horizon > kMaxTableSteps;
+  TableRow header = {"ds", "mean"};
+  for (const std::size_t level : shown) header.push_back(quantile_name(levels[level]));
+  std::vector<TableRow> rows = {header};
+  for (std::size_t step = 0; step < horizon; ++step) {
+    if (cut && step == kMaxTableSteps - kLastSteps) {
+      step = horizon - kLastSteps;
+      rows.emplace_back(header.size(), "...");
+    }
+    TableRow& row =
+        rows.emplace_back(TableRow{entry.timestamps[step], value_text(entry.mean[step])});
+    for (const std::size_t level : shown) row.push_back(value_text(entry.quantiles[level][step]));
+  }
+  return fmt::format("{}: {} {} after {} {}{}\n", printable(entry.id), horizon,
+                     horizon == 1 ? "step" : "steps", entry.context_length,
+                     entry.context_length == 1 ? "value" : "values",
+                     cut ? fmt::format("; {} steps are not shown", horizon - kMaxTableSteps) : "") +
+         aligned(rows);
+}
+
+void append_number(std::string& text, float value) {
+  if (!std::isfinite(value)) return;
+  std::array<char, 32> buffer;  // the longest float has 15 characters
+  text.append(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr);
+}
+
+}  // namespace
+
+void write_engine(JsonWriter& json, const EngineBlock& engine) {
+  json.begin_object()
+      .field("version", engine.version)
+      .field("model", engine.model)
+      .field("trained", engine.trained)
+      .field("weights_sha256", engine.weights_sha256)
+      .field("mode", engine.mode)
+      .field("dtype", engine.dtype)
+      .field("isa", engine.isa)
+      .field("threads", engine.threads)
+      .field("seed", engine.seed)
+      .field("replans", engine.replans)
+      .end_object();
+}
+
+ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view id,
+                         std::span<const std::string> timestamps) {
+  const auto horizon = static_cast<std::size_t>(forecast.horizon);
+  const auto num_variates = static_cast<std::size_t>(forecast.num_variates);
+  const auto row = static_cast<std::size_t>(variate);
+  const auto steps = [&](const std::vector<float>& values, std::size_t index) {
+    return std::span(values).subspan(index * horizon, horizon);
+  };
+  ForecastEntry entry{.id = id,
+                      .context_length = forecast.context_length,
+                      .timestamps = timestamps,
+                      .mean = steps(forecast.mean, row),
+                      .median = steps(forecast.median, row)};
+  const std::size_t num_levels = forecast.quantiles.size() / (num_variates * horizon);
+  for (std::size_t level = 0; level < num_levels; ++level) {
+    entry.quantiles.push_back(steps(forecast.quantiles, level * num_variates + row));
+  }
+  const std::size_t share = forecast.samples.size() / num_variates;
+  entry.samples = std::span(forecast.samples).subspan(row * share, share);
+  return entry;
+}
+
+std::string quantile_name(double level) {
+  std::array<char, 32> buffer;
+  return {buffer.data(), std::to_chars(buffer.begin(), buffer.end(), level).ptr};
+}
+
+void write_forecast_json(const ForecastDocument& document, const TextSink& sink) {
+  JsonWriter json;
+  ChunkedText out(sink);
+  json.begin_object().key("engine");
+  write_engine(json, document.engine);
+  json.field("horizon", document.horizon).key("series").begin_array();
+  for (const ForecastEntry& entry : document.series) {
+    json.begin_object();
+    write_entry_fields(json, out, entry, document.quantiles);
+    json.end_object();
+  }
+  json.end_array().key("timings_ms").begin_object();
+  json.field("load", to_microseconds(document.timings.load))
+      .field("prefill", to_microseconds(document.timings.prefill))
+      .field("decode", to_microseconds(document.timings.decode))
+      .field("total", to_microseconds(document.timings.total));
+  json.end_object().end_object();
+  out.add(json.take());
+  out.flush();
+}
+
+void write_forecast_jsonl(const ForecastDocument& document, const TextSink& sink) {
+  ChunkedText out(sink);
+  JsonWriter json(JsonLayout::compact);
+  for (const ForecastEntry& entry : document.series) {
+    json.begin_object();
+    write_entry_fields(json, out, entry, document.quantiles);
+    json.key("engine");
+    write_engine(json, document.engine);
+    json.end_object();
+    out.add(json.take());
+  }
+  out.flush();
+}
+
+void write_forecast_csv(const ForecastDocument& document, const TextSink& sink) {
+  ChunkedText out(sink);
+  std::string row = "unique_id,ds,mean";
+  for (const double level : document.quantiles) row += "," + quantile_name(level);
+  out.add(row += '\n');
+  for (const ForecastEntry& entry : document.series) {
+    const std::string id = csv_field(entry.id);
+    for (std::size_t step = 0; step < entry.mean.size(); ++step) {
+      row = id;
+      row += ',';
+      row += entry.timestamps[step];
+      row += ',';
+      append_number(row, entry.mean[step]);
+      for (const std::span<const float> quantile : entry.quantiles) {
+        row += ',';
+        append_number(row, quantile[step]);
+      }
+      out.add(row += '\n');
+    }
+  }
+  out.flush();
+}
+
+void write_forecast_table(const ForecastDocument& document, const TextSink& sink) {
+  const std::size_t shown = std::min(document.series.size(), kMaxTableSeries);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) sink("\n");
+    sink(entry_table(document.series[i], document.quantiles));
+  }
+  if (shown < document.series.size()) {
+    sink(fmt::format("\n{} more series are not shown; --output FILE writes them all\n",
+                     document.series.size() - shown));
+  }
+}
+
+OutputFormat output_format(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const std::size_t dot = name.rfind('.');
+  const std::string_view extension = dot == std::string_view::npos ? "" : name.substr(dot);
+  if (equal_ignoring_case(extension, ".json")) return OutputFormat::json;
+  if (equal_ignoring_case(extension, ".jsonl")) return OutputFormat::jsonl;
+  if (equal_ignoring_case(extension, ".csv")) return OutputFormat::csv;
+  fail(ErrorCode::invalid_argument, "the output {} ends in {}, expected .json, .jsonl or .csv",
+       quoted(path), extension.empty() ? "no extension" : quoted(extension));
+}
+
+void write_forecast_file(const std::string& path, const ForecastDocument& document) {
+  const OutputFormat format = output_format(path);
+  AtomicFile file(path);
+  const TextSink sink = [&file](std::string_view text) { file.write(text); };
+  switch (format) {
+    case OutputFormat::json:
+      write_forecast_json(document, sink);
+      break;
+    case OutputFormat::jsonl:
+      write_forecast_jsonl(document, sink);
+      break;
+    case OutputFormat::csv:
+      write_forecast_csv(document, sink);
+      break;
+  }
+  file.commit();
+}
+
+}  // namespace toto::io

@@ -1,0 +1,113 @@
+// JSON in (simdjson behind one door) and out. Input is hostile: every limit is checked, duplicate
+// keys are refused, the error says where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace toto::io {
+
+// A parsed value. Numbers keep whether they were written as integers; objects keep their order.
+class Json {
+ public:
+  enum class Kind { null, boolean, integer, real, string, array, object };
+  struct Member;
+
+  Kind kind = Kind::null;
+  bool boolean = false;
+  std::int64_t integer = 0;  // an integer beyond int64 is of kind real
+  double real = 0;           // also set for integers
+  std::string string;
+  std::vector<Json> array;
+  std::vector<Member> object;
+
+  bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
+  const Json* find(std::string_view key) const;  // nullptr if absent or not an object
+};
+
+// Named as the parts of a std::pair, which cannot hold a type that is not yet complete.
+struct Json::Member {
+  std::string first;
+  Json second;
+};
+
+inline constexpr int kMaxJsonDepth = 64;
+// A value takes about 100 bytes here but may be one byte of text, so the number of values, not the
+// length of the text, bounds the memory: 4 million are 400 MB.
+inline constexpr std::size_t kMaxJsonValues = 4'000'000;
+
+// `what` names the text in errors ("config.json"). Refuses duplicate keys, depth over 64, more
+// values than `max_values`, invalid UTF-8, numbers beyond double, trailing bytes:
+// Error(corrupt_file) with line and column. A UTF-8 BOM is accepted.
+Json parse_json(std::string_view text, std::string_view what,
+                std::size_t max_values = kMaxJsonValues);
+
+// Text from a file as it may stand in an error sentence: in quotes, on one line, without control
+// characters, cut short after about 80 bytes.
+std::string quoted(std::string_view text);
+// Without this one a std::string would find std::quoted instead, wherever <iomanip> is included.
+inline std::string quoted(const std::string& text) { return quoted(std::string_view(text)); }
+// A value in the same way: "an array of 3", "-1", ...
+std::string described(const Json& value);
+
+enum class JsonLayout {
+  indented,  // two spaces a level; arrays of numbers stay on one line
+  compact,   // one line, no spaces
+};
+
+// Writes JSON into a string. Floats appear in the shortest form that reads back the same; NaN and
+// infinities become null. The output is valid whatever the strings hold: a byte that is not UTF-8
+// becomes U+FFFD. Calls that do not form a document (a value without its key, a missing end) are
+// mistakes of the caller: Error(internal).
+class JsonWriter {
+ public:
+  explicit JsonWriter(JsonLayout layout = JsonLayout::indented) : layout_(layout) {}
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(bool flag);
+  JsonWriter& value(std::int64_t number);
+  JsonWriter& value(std::uint64_t number);
+  JsonWriter& value(int number) { return value(static_cast<std::int64_t>(number)); }
+  JsonWriter& value(unsigned number) { return value(static_cast<std::uint64_t>(number)); }
+  JsonWriter& value(float number);
+  JsonWriter& value(double number);
+  JsonWriter& value(const Json& tree);
+  JsonWriter& null();
+  template <typename T>
+  JsonWriter& field(std::string_view name, const T& item) {
+    return key(name).value(item);
+  }
+  std::string take();  // the document, ending in a newline; the writer is empty again
+  // The text so far; the document goes on. For documents too large to stand in memory as one.
+  std::string drain() { return std::exchange(text_, {}); }
+
+ private:
+  struct Level {
+    bool is_object;
+    bool has_items;
+    bool inline_items;  // an array that has held only numbers so far
+  };
+  void begin(bool is_object);
+  void end(bool is_object);
+  void separate(bool is_number);
+  void start_item(bool on_same_line);
+  void new_line();
+  template <typename Number>
+  JsonWriter& number(Number number);
+
+  JsonLayout layout_;
+  std::string text_;
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+};
+
+}  // namespace toto::io

@@ -1,0 +1,91 @@
+#include "io/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace toto::io {
+namespace {
+
+[[noreturn]] void fail_open(const std::string& path, int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      fail(ErrorCode::not_found, "{}: no such file; check the path", path);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      fail(ErrorCode::out_of_memory, "{}: cannot be opened: {}", path,
+           std::generic_category().message(error));
+    default:
+      fail(ErrorCode::corrupt_file, "{}: cannot be opened: {}", path,
+           std::generic_category().message(error));
+  }
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a file with data";
+}
+
+}  // namespace
+
+RegularFile::RegularFile(const std::string& path) : path_(path) {
+  if (path.find('\0') != std::string::npos) {
+    fail(ErrorCode::not_found, "{}: no such file: its name holds a zero byte", path.c_str());
+  }
+  // O_NONBLOCK: opening a FIFO nobody writes to would wait for ever. It changes nothing for files.
+  fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (fd_ < 0) fail_open(path, errno);
+  struct stat status{};
+  const bool known = ::fstat(fd_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(fd_);  // a constructor that throws runs no destructor
+    fail(ErrorCode::corrupt_file, "{}: is {}, expected a regular file", path,
+         known ? kind_of(status.st_mode) : "unreadable");
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+RegularFile::RegularFile(RegularFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(std::exchange(other.size_, 0)) {}
+
+RegularFile& RegularFile::operator=(RegularFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+RegularFile::~RegularFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::size_t RegularFile::read_at(std::uint64_t offset, std::span<std::byte> dst) const {
+  std::size_t done = 0;
+  while (done < dst.size()) {
+    const ssize_t got =
+        ::pread(fd_, dst.data() + done, dst.size() - done, static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+    } else if (errno != EINTR) {
+      const int error = errno;
+      fail(ErrorCode::corrupt_file, "{}: cannot be read at byte {}: {}", path_, offset + done,
+           std::generic_category().message(error));
+    }
+  }
+  return done;
+}
+
+}  // namespace toto::io

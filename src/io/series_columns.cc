@@ -1,0 +1,165 @@
+#include "io/series_columns.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "io/csv.h"
+#include "io/json.h"
+
+namespace toto::io {
+namespace {
+
+// "a, b, c", cut short when there are many.
+std::string list_names(std::span<const std::string> names) {
+  constexpr std::size_t kMaxListed = 10;
+  std::string text;
+  for (const std::string& name : names.first(std::min(names.size(), kMaxListed))) {
+    text += (text.empty() ? "" : ", ") + quoted(name);
+  }
+  if (names.size() > kMaxListed) text += fmt::format(" and {} more", names.size() - kMaxListed);
+  return text;
+}
+
+class ColumnPlanner {
+ public:
+  ColumnPlanner(const std::string& file, std::int64_t header_line,
+                const std::vector<std::string>& names, const TableOptions& options)
+      : file_(file), header_line_(header_line), names_(names), options_(options) {}
+
+  ColumnPlan plan(std::vector<std::string>& warnings) {
+    const std::optional<std::size_t> time = find({"ds", "timestamp", "date", "datetime", "time"});
+    const std::optional<std::size_t> id = find({"unique_id", "item_id"});
+    const std::optional<std::size_t> target = find({"y", "target"});
+    const std::optional<std::size_t> close = find({"close"});
+    const bool is_long = id && target && time;
+    const bool is_ohlcv = close && find({"open"}) && find({"high"}) && find({"low"});
+    InputFormat format = options_.format;
+    if (format == InputFormat::automatic) {
+      format = is_long    ? InputFormat::csv_long
+               : is_ohlcv ? InputFormat::csv_ohlcv
+                          : InputFormat::csv_wide;
+    }
+    ColumnPlan plan{.format = format, .time = time.value_or(0)};
+    if (!options_.time_name.empty()) plan.time = require_time(options_.time_name);
+    if (format == InputFormat::csv_long) {
+      if (!is_long) fail_header("a long table with unique_id (or item_id), ds and y columns");
+      plan.id = id;
+    } else if (format == InputFormat::csv_ohlcv) {
+      if (!is_ohlcv) fail_header("bars with a time, open, high, low and close");
+      plan.id = find({"symbol"});
+      if (!time && options_.time_name.empty()) plan.time = other_than_bars();
+    }
+    if (!options_.columns.empty()) {
+      for (const std::string& name : options_.columns) plan.values.push_back(select(name, plan));
+    } else if (format == InputFormat::csv_wide) {
+      take_all(plan, warnings);
+    } else {
+      plan.values = {format == InputFormat::csv_long ? *target : *close};
+      if (format == InputFormat::csv_long) warn_of_extra(plan, warnings);
+    }
+    return plan;
+  }
+
+ private:
+  std::optional<std::size_t> find(std::initializer_list<std::string_view> wanted) const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      for (const std::string_view name : wanted) {
+        if (equal_ignoring_case(names_[i], name)) return i;
+      }
+    }
+    return {};
+  }
+
+  // Exchanges name the time of a bar in many ways ("Open time", "unix"): it is what is left over.
+  std::size_t other_than_bars() const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      bool known = false;
+      for (const std::string_view name : {"symbol", "open", "high", "low", "close", "volume"}) {
+        known |= equal_ignoring_case(names_[i], name);
+      }
+      if (!known) return i;
+    }
+    fail_header("bars with a time, open, high, low and close");
+  }
+
+  [[noreturn]] void fail_header(std::string_view expected) const {
+    fail(ErrorCode::corrupt_file, "{}: the header has {}, expected {}",
+         place(file_, header_line_, 1), list_names(names_), expected);
+  }
+
+  std::size_t require_time(const std::string& name) const {
+    const std::optional<std::size_t> found = find({name});
+    if (!found) fail_header(fmt::format("the time column {} among them", quoted(name)));
+    return *found;
+  }
+
+  std::size_t select(const std::string& name, const ColumnPlan& plan) const {
+    auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) {
+      found = std::find_if(names_.begin(), names_.end(), [&](const std::string& other) {
+        return equal_ignoring_case(other, name);
+      });
+    }
+    const auto column = static_cast<std::size_t>(found - names_.begin());
+    if (found == names_.end() || name.empty()) {
+      fail(ErrorCode::invalid_argument, "{} has no column {}, expected one of {}", file_,
+           quoted(name), list_names(names_));
+    }
+    if (column == plan.time || column == plan.id) {
+      fail(ErrorCode::invalid_argument,
+           "the column {} of {} holds the {}, expected a column with values", quoted(name), file_,
+           column == plan.time ? "times" : "ids");
+    }
+    if (std::find(plan.values.begin(), plan.values.end(), column) != plan.values.end()) {
+      fail(ErrorCode::invalid_argument, "the column {} of {} is asked for twice, expected once",
+           quoted(name), file_);
+    }
+    return column;
+  }
+
+  void take_all(ColumnPlan& plan, std::vector<std::string>& warnings) const {
+    std::size_t num_unnamed = 0;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (i == plan.time) continue;
+      if (names_[i].empty()) {
+        ++num_unnamed;
+      } else {
+        plan.values.push_back(i);
+      }
+    }
+    if (plan.values.empty()) {
+      fail_header("a time column and at least one named column with values");
+    }
+    if (num_unnamed > 0) {
+      warnings.push_back(
+          fmt::format("{}: columns without a name are ignored: {}", file_, num_unnamed));
+    }
+  }
+
+  void warn_of_extra(const ColumnPlan& plan, std::vector<std::string>& warnings) const {
+    std::vector<std::string> extra;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (i != plan.time && i != plan.id && i != plan.values.front()) extra.push_back(names_[i]);
+    }
+    if (extra.empty()) return;
+    warnings.push_back(fmt::format("{}: columns that are not used: {}", file_, list_names(extra)));
+  }
+
+  const std::string& file_;
+  std::int64_t header_line_;
+  const std::vector<std::string>& names_;
+  const TableOptions& options_;
+};
+
+}  // namespace
+
+ColumnPlan plan_columns(const std::string& file, std::int64_t header_line,
+                        const std::vector<std::string>& names, const TableOptions& options,
+                        std::vector<std::string>& warnings) {
+  return ColumnPlanner(file, header_line, names, options).plan(warnings);
+}
+
+}  // namespace toto::io

@@ -1,0 +1,28 @@
+// The header of a table: which kind of table it announces, and what each column is for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/series_table.h"
+
+namespace toto::io {
+
+// Columns by their positions, from 0.
+struct ColumnPlan {
+  InputFormat format = InputFormat::csv_wide;
+  std::optional<std::size_t> id = {};
+  std::size_t time = 0;
+  std::vector<std::size_t> values = {};
+};
+
+// Error(corrupt_file) if the header does not fit the format asked for, Error(invalid_argument) for
+// columns it does not have. Adds to `warnings` what will not be read.
+ColumnPlan plan_columns(const std::string& file, std::int64_t header_line,
+                        const std::vector<std::string>& names, const TableOptions& options,
+                        std::vector<std::string>& warnings);
+
+}  // namespace toto::io

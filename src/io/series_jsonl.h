@@ -1,0 +1,31 @@
+// GluonTS JSON lines: one object a line with "start", "target", and optionally "item_id", "freq".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/csv.h"
+#include "io/series_frequency.h"
+
+namespace toto::io {
+
+// A series of a line, or one row of its two-dimensional target.
+struct JsonSeries {
+  std::string id = {};  // "item_id", ".0", ".1", ... behind it for two dimensions; else "line_7"
+  std::int64_t line = 0;
+  Ticks start = 0;
+  Frequency frequency = {};        // unknown if the line has no "freq"
+  std::vector<float> values = {};  // null and the spellings of a missing cell are NaN
+};
+
+struct JsonLines {
+  TimeStyle style = {};
+  std::vector<JsonSeries> series = {};
+  std::vector<std::string> warnings = {};
+};
+
+// Error(corrupt_file) names file and line. A line may have 64 MB.
+JsonLines read_json_lines(TextInput& input);
+
+}  // namespace toto::io

@@ -1,0 +1,261 @@
+#include "io/series_table.h"
+
+#include <functional>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "io/series_columns.h"
+#include "io/utf8.h"
+
+namespace toto::io {
+namespace {
+
+constexpr std::pair<InputFormat, std::string_view> kFormatNames[] = {
+    {InputFormat::automatic, "auto"}, {InputFormat::csv_long, "long"},
+    {InputFormat::csv_wide, "wide"},  {InputFormat::csv_ohlcv, "ohlcv"},
+    {InputFormat::jsonl, "jsonl"},
+};
+
+// Finds a std::string by a view of the buffer, without making a string of it.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+// Rows into groups. One pass, one field in memory at a time; one reader a file.
+class TableReader {
+ public:
+  TableReader(TextInput& input, const TableOptions& options)
+      : file_(input.name()), options_(options), reader_(input, detect_delimiter(input)) {}
+
+  SeriesTable read() {
+    read_header();
+    adopt(plan_columns(file_, table_.header_line, names_, options_, table_.warnings));
+    while (reader_.next_row()) read_row();
+    if (table_.groups.empty()) {
+      fail(ErrorCode::corrupt_file,
+           "{}: there is a header but no row of data, expected at least one",
+           place(file_, table_.header_line, 1));
+    }
+    table_.style = clock_.style();
+    return std::move(table_);
+  }
+
+ private:
+  enum : int { kIgnored = -1, kTime = -2, kId = -3 };  // roles; from 0 on: the slot of a value
+
+  void read_header() {
+    if (!reader_.next_row()) {
+      fail(ErrorCode::corrupt_file, "{}: the file is empty, expected a header and rows of data",
+           place(file_, 1, 1));
+    }
+    std::unordered_set<std::string> seen;
+    while (reader_.next_field()) {
+      std::string name(trimmed(reader_.field()));
+      const std::string complaint = name.empty() ? "" : name_complaint(name);
+      if (!complaint.empty()) {
+        fail(ErrorCode::corrupt_file, "{}: the column name {}", reader_.where(), complaint);
+      }
+      if (!name.empty() && !seen.insert(name).second) {
+        fail(ErrorCode::corrupt_file, "{}: the column name {} stands twice, expected it once",
+             reader_.where(), quoted(name));
+      }
+      names_.push_back(std::move(name));
+    }
+    table_.header_line = reader_.line();
+    // Data in the first line would otherwise be lost as names, without a word.
+    float number = 0;
+    Ticks time = 0;
+    if (parse_cell(names_.front(), number) == Cell::number ||
+        TimeColumn().read(names_.front(), time).empty()) {
+      fail(ErrorCode::corrupt_file,
+           "{}: the first line begins with {}, expected column names; add a header line",
+           place(file_, table_.header_line, 1), quoted(names_.front()));
+    }
+  }
+
+  void adopt(const ColumnPlan& plan) {
+    table_.format = plan.format;
+    table_.time_name = names_[plan.time];
+    roles_.assign(names_.size(), kIgnored);
+    roles_[plan.time] = kTime;
+    time_column_ = plan.time;
+    if (plan.id) {
+      table_.id_name = names_[*plan.id];
+      roles_[*plan.id] = kId;
+    }
+    for (const std::size_t column : plan.values) {
+      roles_[column] = static_cast<int>(table_.columns.size());
+      table_.columns.push_back(names_[column]);
+      table_.column_numbers.push_back(column + 1);
+    }
+    row_values_.resize(plan.values.size());
+  }
+
+  void read_row() {
+    group_ = 0;
+    std::size_t num_fields = 0;
+    std::int64_t line = 0;
+    for (; reader_.next_field(); ++num_fields) {
+      if (num_fields == 0) line = reader_.line();
+      if (num_fields == names_.size()) {
+        fail(ErrorCode::corrupt_file,
+             "{}: the row has more than {} fields, expected {} as in the header; a comma inside a "
+             "value needs quotes around it",
+             reader_.where(), names_.size(), names_.size());
+      }
+      const int role = roles_[num_fields];
+      if (role >= 0) {
+        read_value(static_cast<std::size_t>(role), names_[num_fields]);
+      } else if (role == kTime) {
+        read_time();
+      } else if (role == kId) {
+        read_id();
+      }
+    }
+    if (num_fields < names_.size()) {
+      fail(ErrorCode::corrupt_file, "{}: the row has {} fields, expected {} as in the header",
+           place(file_, line, num_fields), num_fields, names_.size());
+    }
+    append_row(line);
+  }
+
+  // Cells of a row wait until the row is complete: its id and time may stand behind them.
+  void read_value(std::size_t slot, const std::string& name) {
+    const std::string_view text = trimmed(reader_.field());
+    float& value = row_values_[slot];
+    const Cell cell = parse_cell(text, value);
+    if (cell == Cell::number) return;
+    if (cell == Cell::missing) {
+      value = std::numeric_limits<float>::quiet_NaN();
+      return;
+    }
+    const bool may_select = cell == Cell::text && options_.columns.empty();
+    fail(ErrorCode::corrupt_file, "{}: {}{}", reader_.where(name), complaint(cell, text),
+         may_select ? "; --columns can leave this column out" : "");
+  }
+
+  void read_time() {
+    const std::string_view text = trimmed(reader_.field());
+    if (is_missing(text) || equal_ignoring_case(text, "NaT")) {
+      fail(ErrorCode::corrupt_file, "{}: the time is blank, expected one in every row",
+           reader_.where(table_.time_name));
+    }
+    const std::string complaint = clock_.read(text, time_);
+    if (!complaint.empty()) {
+      fail(ErrorCode::corrupt_file, "{}: {}", reader_.where(table_.time_name), complaint);
+    }
+  }
+
+  // Rows of one id usually stand together, so the id before is tried first.
+  void read_id() {
+    const std::string_view id = reader_.field();
+    if (last_group_ < table_.groups.size() && table_.groups[last_group_].id == id) {
+      group_ = last_group_;
+      return;
+    }
+    const auto found = group_of_.find(id);
+    if (found != group_of_.end()) {
+      group_ = found->second;
+      return;
+    }
+    const std::string complaint = name_complaint(id);
+    if (!complaint.empty()) {
+      fail(ErrorCode::corrupt_file, "{}: the id {}", reader_.where(table_.id_name), complaint);
+    }
+    group_ = table_.groups.size();
+    group_of_.emplace(id, group_);
+    add_group(std::string(id));
+  }
+
+  void add_group(std::string id) {
+    TableRows& rows = table_.groups.emplace_back();
+    rows.id = std::move(id);
+    rows.values.resize(table_.columns.size());
+  }
+
+  void append_row(std::int64_t line) {
+    if (table_.groups.empty()) add_group("");
+    TableRows& rows = table_.groups[group_];
+    last_group_ = group_;
+    if (rows.times.empty()) {
+      rows.first_line = line;
+    } else if (time_ <= rows.times.back()) {
+      fail_order(rows, line);
+    }
+    rows.times.push_back(time_);
+    if (options_.keep_lines) rows.lines.push_back(line);
+    for (std::size_t slot = 0; slot < row_values_.size(); ++slot) {
+      rows.values[slot].push_back(row_values_[slot]);
+    }
+  }
+
+  [[noreturn]] void fail_order(const TableRows& rows, std::int64_t line) const {
+    const std::string where =
+        fmt::format("{} ({})", place(file_, line, time_column_ + 1), quoted(table_.time_name));
+    const std::string of = rows.id.empty() ? "" : fmt::format(" of {}", quoted(rows.id));
+    if (time_ == rows.times.back()) {
+      fail(ErrorCode::corrupt_file, "{}: the time {}{} stands twice, expected it once", where,
+           format_time(time_, clock_.style()), of);
+    }
+    fail(ErrorCode::corrupt_file,
+         "{}: the time {}{} comes after {}, expected increasing times; sort the file by time",
+         where, format_time(time_, clock_.style()), of,
+         format_time(rows.times.back(), clock_.style()));
+  }
+
+  const std::string& file_;
+  const TableOptions& options_;
+  CsvReader reader_;
+  SeriesTable table_;
+  TimeColumn clock_;
+  std::vector<std::string> names_;  // of all columns
+  std::vector<int> roles_;
+  std::size_t time_column_ = 0;
+  std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> group_of_;
+  std::size_t last_group_ = 0;
+  // The row being read.
+  std::size_t group_ = 0;
+  Ticks time_ = 0;
+  std::vector<float> row_values_;
+};
+
+}  // namespace
+
+std::string_view name_of(InputFormat format) noexcept {
+  for (const auto& [value, name] : kFormatNames) {
+    if (value == format) return name;
+  }
+  return "unknown";
+}
+
+InputFormat parse_input_format(std::string_view name) {
+  for (const auto& [value, known] : kFormatNames) {
+    if (known == name) return value;
+  }
+  fail(ErrorCode::invalid_argument,
+       "the input format is {}, expected auto, long, wide, ohlcv or jsonl", quoted(name));
+}
+
+std::string name_complaint(std::string_view name) {
+  if (trimmed(name).empty()) return "is blank, expected a name";
+  if (name.size() > kMaxNameBytes) {
+    return fmt::format("has {} bytes, expected at most {}", name.size(), kMaxNameBytes);
+  }
+  if (first_invalid_utf8(name) < name.size()) {
+    return fmt::format("{} is not valid UTF-8; save the file as UTF-8", quoted(name));
+  }
+  return {};
+}
+
+SeriesTable read_table(TextInput& input, const TableOptions& options) {
+  return TableReader(input, options).read();
+}
+
+}  // namespace toto::io

@@ -1,0 +1,58 @@
+// A CSV of series as it stands in the file: which column is what, rows checked, nothing filled in.
+// The forecast input (series_file.h) is made from it; a backtest reads its bars here, lines and
+// all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/csv.h"
+#include "io/timestamps.h"
+
+namespace toto::io {
+
+enum class InputFormat { automatic, csv_long, csv_wide, csv_ohlcv, jsonl };
+std::string_view name_of(InputFormat format) noexcept;  // "auto", "long", "wide", "ohlcv", "jsonl"
+InputFormat parse_input_format(std::string_view name);  // Error(invalid_argument) lists them
+
+struct TableOptions {
+  InputFormat format = InputFormat::automatic;
+  // The columns to read, in this order; empty: `y` of a long table, `close` of an OHLCV one, all
+  // but the time of a wide one. Other columns may hold anything. Case matters only if it must.
+  std::vector<std::string> columns = {};
+  std::string time_name = {};  // of the time column; empty: found by its name, else the first one
+  bool keep_lines = false;     // fill TableRows::lines
+};
+
+// The rows of one id; of the whole file when it has no id column. Times increase strictly.
+struct TableRows {
+  std::string id = {};
+  std::int64_t first_line = 0;
+  std::vector<Ticks> times = {};
+  std::vector<std::int64_t> lines = {};
+  std::vector<std::vector<float>> values = {};  // [column][row]; NaN is missing
+};
+
+struct SeriesTable {
+  InputFormat format = InputFormat::automatic;  // what it was found to be
+  std::int64_t header_line = 1;
+  std::string id_name = {};  // empty: there is no id column
+  std::string time_name = {};
+  TimeStyle style = {};
+  std::vector<std::string> columns = {};         // the ones read, as the header spells them
+  std::vector<std::size_t> column_numbers = {};  // their places in the file, from 1
+  std::vector<TableRows> groups = {};            // in the order of the file, each with a row
+  std::vector<std::string> warnings = {};
+};
+
+// Error(corrupt_file) with file, line and column for everything wrong in the file,
+// Error(invalid_argument) for columns it does not have.
+SeriesTable read_table(TextInput& input, const TableOptions& options);
+
+// A column name or series id: UTF-8, not blank, at most kMaxNameBytes. Otherwise what is wrong.
+std::string name_complaint(std::string_view name);
+
+}  // namespace toto::io

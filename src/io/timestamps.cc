@@ -1,0 +1,317 @@
+#include "io/timestamps.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "io/json.h"
+
+namespace toto::io {
+namespace {
+
+constexpr std::int64_t kLastStep = 1'000'000'000'000;  // of any unit: differences cannot overflow
+constexpr std::int64_t kFirstEpoch = 1'000'000'000;    // 2001-09-09 in seconds
+constexpr std::string_view kExpectedTime =
+    "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, or an integer";
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }
+
+bool is_leap(std::int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
+
+// Years begin in March here, which puts the leap day last: 400 of them are 146,097 days.
+// H. Hinnant, "chrono-compatible low-level date algorithms".
+std::int64_t days_from_civil(const CivilDate& date) {
+  const std::int64_t year = date.year - (date.month <= 2 ? 1 : 0);
+  const std::int64_t era = floor_div(year, 400);
+  const std::int64_t year_of_era = year - era * 400;
+  const std::int64_t day_of_year = (153 * ((date.month + 9) % 12) + 2) / 5 + date.day - 1;
+  const std::int64_t day_of_era =
+      year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  return era * 146'097 + day_of_era - 719'468;
+}
+
+struct IsoTime {
+  Ticks time = 0;
+  TimeStyle style;
+};
+
+// Takes an ISO 8601 time apart from left to right.
+class IsoParser {
+ public:
+  explicit IsoParser(std::string_view text) : rest_(text) {}
+
+  std::optional<IsoTime> parse() {
+    if (!parse_date()) return {};
+    if (!rest_.empty() && !parse_clock()) return {};
+    return result_;
+  }
+
+ private:
+  bool take(char c) {
+    const bool taken = !rest_.empty() && rest_.front() == c;
+    if (taken) rest_.remove_prefix(1);
+    return taken;
+  }
+
+  bool take_number(int digits, int& value) {
+    if (rest_.size() < static_cast<std::size_t>(digits)) return false;
+    value = 0;
+    for (int i = 0; i < digits; ++i) {
+      const char c = rest_[static_cast<std::size_t>(i)];
+      if (c < '0' || c > '9') return false;
+      value = value * 10 + (c - '0');
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(digits));
+    return true;
+  }
+
+  bool parse_date() {
+    int year = 0;
+    int month = 0;
+    int day = 1;
+    if (!take_number(4, year)) return false;
+    const char dash = !rest_.empty() && (rest_[0] == '-' || rest_[0] == '/') ? rest_[0] : '\0';
+    if (dash != '\0') rest_.remove_prefix(1);
+    if (!take_number(2, month) || month < 1 || month > 12) return false;
+    if (dash == '-' && rest_.empty()) {
+      result_.style.month_only = true;
+    } else {
+      if (dash != '\0' && !take(dash)) return false;
+      if (!take_number(2, day) || day < 1 || day > days_in_month(year, month)) return false;
+    }
+    result_.time = midnight({.year = year, .month = month, .day = day});
+    return true;
+  }
+
+  bool parse_clock() {
+    TimeStyle& style = result_.style;
+    style.has_clock = true;
+    style.separator = rest_.front();
+    int hour = 0;
+    int minute = 0;
+    if (!take('T') && !take(' ')) return false;
+    if (!take_number(2, hour) || hour > 23 || !take(':')) return false;
+    if (!take_number(2, minute) || minute > 59) return false;
+    result_.time += hour * kHour + minute * kMinute;
+    if (take(':')) {
+      int second = 0;
+      if (!take_number(2, second) || second > 59) return false;
+      style.has_seconds = true;
+      result_.time += second * kSecond;
+      if (take('.') && !parse_fraction()) return false;
+    }
+    return parse_zone();
+  }
+
+  // A microsecond is the finest that counts; digits behind it must be zeros (nanosecond clocks).
+  bool parse_fraction() {
+    Ticks unit = kSecond / 10;
+    int digits = 0;
+    for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; ++digits) {
+      if (digits >= 9 || (unit == 0 && rest_.front() != '0')) return false;
+      result_.time += (rest_.front() - '0') * unit;
+      unit /= 10;
+      rest_.remove_prefix(1);
+    }
+    result_.style.fraction_digits = std::min(digits, 6);
+    return digits > 0;
+  }
+
+  bool parse_zone() {
+    TimeStyle& style = result_.style;
+    if (rest_.empty()) return true;
+    if (take('Z')) {
+      style.zone = TimeStyle::Zone::utc;
+      return rest_.empty();
+    }
+    const bool west = rest_.front() == '-';
+    if (!take('+') && !take('-')) return false;
+    int hours = 0;
+    int minutes = 0;
+    if (!take_number(2, hours) || hours > 23) return false;
+    if (!rest_.empty()) {
+      take(':');
+      if (!take_number(2, minutes) || minutes > 59) return false;
+    }
+    style.zone = TimeStyle::Zone::offset;
+    style.offset_minutes = (west ? -1 : 1) * (hours * 60 + minutes);
+    return rest_.empty();
+  }
+
+  std::string_view rest_;
+  IsoTime result_;
+};
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || stop != end) return {};
+  return value;
+}
+
+std::string zone_name(const TimeStyle& style) {
+  switch (style.zone) {
+    case TimeStyle::Zone::none:
+      return "no zone";
+    case TimeStyle::Zone::utc:
+      return "zone Z";
+    case TimeStyle::Zone::offset:
+      break;
+  }
+  const int minutes = std::abs(style.offset_minutes);
+  return fmt::format("zone {}{:02}:{:02}", style.offset_minutes < 0 ? '-' : '+', minutes / 60,
+                     minutes % 60);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------- calendar
+
+CivilDate civil_date(Ticks time) {
+  const std::int64_t days = floor_div(time, kDay) + 719'468;
+  const std::int64_t era = floor_div(days, 146'097);
+  const std::int64_t day_of_era = days - era * 146'097;
+  const std::int64_t year_of_era =
+      (day_of_era - day_of_era / 1460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
+  const std::int64_t day_of_year =
+      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  const std::int64_t month_from_march = (5 * day_of_year + 2) / 153;
+  const int month = static_cast<int>((month_from_march + 2) % 12 + 1);
+  return {.year = year_of_era + era * 400 + (month <= 2 ? 1 : 0),
+          .month = month,
+          .day = static_cast<int>(day_of_year - (153 * month_from_march + 2) / 5 + 1)};
+}
+
+Ticks midnight(const CivilDate& date) { return days_from_civil(date) * kDay; }
+
+int days_in_month(std::int64_t year, int month) {
+  constexpr std::array kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  return month == 2 && is_leap(year) ? 29 : kDays.at(static_cast<std::size_t>(month - 1));
+}
+
+Ticks time_of_day(Ticks time) { return floor_mod(time, kDay); }
+
+int weekday(Ticks time) {
+  return static_cast<int>(floor_mod(floor_div(time, kDay) + 3, 7));  // the epoch was a Thursday
+}
+
+// -------------------------------------------------------------------------------------- spelling
+
+void widen(TimeStyle& style, Ticks time) {
+  if (style.steps) return;
+  const Ticks clock = time_of_day(time);
+  style.month_only = style.month_only && clock == 0 && civil_date(time).day == 1;
+  if (clock == 0) return;
+  style.has_clock = true;
+  if (clock % kMinute != 0) style.has_seconds = true;
+  Ticks finest = kSecond;
+  for (int digit = 0; digit < style.fraction_digits; ++digit) finest /= 10;
+  if (clock % finest != 0) style.fraction_digits = clock % 1000 == 0 ? 3 : 6;
+}
+
+std::string format_time(Ticks time, TimeStyle style) {
+  if (style.steps) return std::to_string(time);
+  widen(style, time);
+  const CivilDate date = civil_date(time);
+  // ISO 8601 wants a sign before years of more than four digits.
+  std::string text =
+      fmt::format("{}{:04}-{:02}", date.year > 9999 ? "+" : "", date.year, date.month);
+  if (style.month_only) return text;
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "-{:02}", date.day);
+  if (!style.has_clock) return text;
+  const Ticks clock = time_of_day(time);
+  fmt::format_to(out, "{}{:02}:{:02}", style.separator, clock / kHour, clock / kMinute % 60);
+  if (style.has_seconds) fmt::format_to(out, ":{:02}", clock / kSecond % 60);
+  if (style.fraction_digits > 0) {
+    const std::string digits = fmt::format("{:06}", clock % kSecond);
+    fmt::format_to(out, ".{}", digits.substr(0, static_cast<std::size_t>(style.fraction_digits)));
+  }
+  if (style.zone == TimeStyle::Zone::utc) text += 'Z';
+  if (style.zone == TimeStyle::Zone::offset) text += zone_name(style).substr(5);
+  return text;
+}
+
+std::int64_t utc_seconds(Ticks time, const TimeStyle& style) {
+  return style.steps ? time : floor_div(time, kSecond) - style.offset_minutes * 60;
+}
+
+// ---------------------------------------------------------------------------------------- column
+
+std::string TimeColumn::decide(std::string_view text) {
+  const std::optional<std::int64_t> integer = parse_integer(text);
+  const bool compact_date = text.size() == 8 && text >= "18000101" && text <= "21991231";
+  if (!integer || compact_date) {
+    if (const std::optional<IsoTime> parsed = IsoParser(text).parse()) {
+      kind_ = Kind::iso;
+      style_ = parsed->style;
+      return {};
+    }
+  }
+  if (!integer) return fmt::format("{} is not a time, {}", quoted(text), kExpectedTime);
+  if (*integer < kFirstEpoch) {
+    kind_ = Kind::steps;
+    style_.steps = true;
+    return {};
+  }
+  kind_ = Kind::epoch;
+  style_ = {.has_clock = true, .has_seconds = true, .zone = TimeStyle::Zone::utc};
+  // Seconds up to the year 5138; what is larger counts milliseconds (from 1973 on), and so forth.
+  for (std::int64_t limit = 100 * kFirstEpoch; *integer >= limit; limit *= 1000) {
+    units_per_second_ *= 1000;
+    if (units_per_second_ == 1'000'000'000) break;
+  }
+  return {};
+}
+
+std::string TimeColumn::read(std::string_view text, Ticks& time) {
+  if (kind_ == Kind::undecided) {
+    if (std::string complaint = decide(text); !complaint.empty()) return complaint;
+  }
+  if (kind_ == Kind::iso) return read_iso(text, time);
+  const std::optional<std::int64_t> integer = parse_integer(text);
+  if (!integer || *integer / units_per_second_ < -kLastStep ||
+      *integer / units_per_second_ > kLastStep) {
+    return fmt::format("{} is not a time, expected an integer as in the rows before", quoted(text));
+  }
+  if (kind_ == Kind::steps) {
+    time = *integer;
+    return {};
+  }
+  if (units_per_second_ > kSecond && *integer % 1000 != 0) {
+    return fmt::format("{} is finer than a microsecond, expected whole microseconds", quoted(text));
+  }
+  time = units_per_second_ > kSecond ? *integer / 1000 : *integer * (kSecond / units_per_second_);
+  widen(style_, time);
+  return {};
+}
+
+std::string TimeColumn::read_iso(std::string_view text, Ticks& time) {
+  const std::optional<IsoTime> parsed = IsoParser(text).parse();
+  if (!parsed) return fmt::format("{} is not a time, {}", quoted(text), kExpectedTime);
+  time = parsed->time;
+  const TimeStyle& style = parsed->style;
+  if (style == style_) return {};
+  using enum TimeStyle::Zone;
+  if ((style.zone == none) != (style_.zone == none) ||
+      style.offset_minutes != style_.offset_minutes) {
+    return fmt::format("{} has {} but the times before it have {}, expected one zone in the file",
+                       quoted(text), zone_name(style), zone_name(style_));
+  }
+  if (!style_.has_clock) style_.separator = style.separator;
+  style_.month_only &= style.month_only;
+  style_.has_clock |= style.has_clock;
+  style_.has_seconds |= style.has_seconds;
+  style_.fraction_digits = std::max(style_.fraction_digits, style.fraction_digits);
+  return {};
+}
+
+}  // namespace toto::io
