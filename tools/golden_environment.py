@@ -1,0 +1,72 @@
+"""Finds the environment that golden making needs, or says in one sentence what is missing."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+REFERENCE_PACKAGE = "toto-ts"
+REFERENCE_VERSION = "0.2.0"
+UNAVAILABLE = 5  # the command line's exit code for something that is needed and not there
+
+
+def stop(message: str, code: int = 1) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def import_reference() -> ModuleType:
+    """The module golden_reference, with the one version of the reference that goldens come from."""
+    try:
+        found = version(REFERENCE_PACKAGE)
+    except PackageNotFoundError:
+        found = "nothing"
+    if found != REFERENCE_VERSION:
+        wanted = f"{REFERENCE_PACKAGE} {REFERENCE_VERSION}"
+        stop(
+            f"the reference is {found}, expected {wanted}; run in the virtual environment that the"
+            " help of make_golden.py describes",
+            UNAVAILABLE,
+        )
+    if find_spec("xformers") is not None:
+        stop(
+            "xFormers is installed, expected an environment without it; its kernels round"
+            " differently, so make a fresh environment",
+            UNAVAILABLE,
+        )
+    with warnings.catch_warnings():
+        # About xFormers being absent and about faster JSON packages.
+        warnings.simplefilter("ignore")
+        try:
+            import golden_reference
+        except ImportError as error:
+            stop(
+                f"{error}, needed by the reference; install what the help of make_golden.py lists",
+                UNAVAILABLE,
+            )
+    return golden_reference
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown CPU"
+
+
+def environment() -> list[str]:
+    """Versions and machine: what the rounding of a golden depends on."""
+    import torch
+
+    packages = ("torch", REFERENCE_PACKAGE, "rotary-embedding-torch", "gluonts", "numpy")
+    python = ".".join(map(str, sys.version_info[:3]))
+    capability = torch.backends.cpu.get_cpu_capability()
+    return [
+        ", ".join(f"{package} {version(package)}" for package in packages) + f", Python {python}",
+        f"{cpu_name()} with {capability} kernels, {torch.get_num_threads()} thread(s)",
+    ]
