@@ -1,0 +1,57 @@
+// Command-line arguments: the one door to CLI11. A command declares what it takes; values land in
+// the variables it names. Wrong usage ends as Error(invalid_argument) with one sentence.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace toto::cli {
+
+// One subcommand of `toto`.
+class Command {
+ public:
+  Command& positional(const std::string& name, std::string& value, const std::string& help,
+                      bool required = true);
+  Command& positional(const std::string& name, std::vector<std::string>& values,
+                      const std::string& help, bool required = true);
+  Command& option(const std::string& name, std::string& value, const std::string& help);
+  // Stays empty unless given; `placeholder` stands for the value in --help.
+  Command& option(const std::string& name, const std::string& placeholder,
+                  std::optional<std::string>& value, const std::string& help);
+  Command& option(const std::string& name, int& value, const std::string& help);
+  Command& option(const std::string& name, std::uint64_t& value, const std::string& help);
+  // Several values: repeated or separated by spaces.
+  Command& option(const std::string& name, std::vector<std::string>& values,
+                  const std::string& help);
+  // Comma-separated values.
+  Command& list(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  Command& flag(const std::string& name, bool& value, const std::string& help);
+  bool given(const std::string& name) const;  // on the command line, not by default
+  Command& run(std::function<int()> action);
+
+ private:
+  friend class Arguments;
+  struct Impl;
+  explicit Command(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+class Arguments {
+ public:
+  Arguments();
+  ~Arguments();
+  // `example` is shown at the end of --help.
+  Command add_command(const std::string& name, const std::string& summary,
+                      const std::string& example);
+  // Parses, then runs the chosen command. Help and version go to stdout with exit code 0.
+  int run(int argc, char** argv);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace toto::cli

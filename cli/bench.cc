@@ -1,0 +1,265 @@
+// `toto bench`: latency and throughput of one shape, and what the memory does meanwhile.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <numbers>
+#include <numeric>
+#include <vector>
+
+#include "allocation_count.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "commands.h"
+#include "io/json.h"
+#include "output.h"
+#include "progress.h"
+#include "settings.h"
+
+namespace toto::cli {
+namespace {
+
+struct BenchFlags {
+  std::optional<std::string> context, horizon, samples, batch, variates, warmup, repeat, json;
+  bool mean = false;
+  bool progress = false;
+  CommonFlags common;
+};
+
+struct Shape {
+  int context = 512;
+  int horizon = 1;
+  int samples = 128;  // 0: the point forecast only
+  int batch = 1;
+  int variates = 1;
+  int warmup = 3;
+  int repeat = 20;
+};
+
+struct Measured {
+  std::vector<double> ms;  // one a run, sorted
+  double first_ms = 0;     // the first forecast after loading
+  std::int64_t replans = 0;
+  std::uint64_t allocations = 0;
+
+  double mean() const { return std::accumulate(ms.begin(), ms.end(), 0.0) / count(); }
+  double deviation() const {  // n - 1 below the line; 0 for a single run
+    double squares = 0;
+    for (const double x : ms) squares += (x - mean()) * (x - mean());
+    return ms.size() > 1 ? std::sqrt(squares / (count() - 1)) : 0;
+  }
+  double percentile(double p) const {  // linear between order statistics
+    const double place = p / 100 * (count() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, ms.size() - 1);
+    return std::lerp(ms[below], ms[above], place - std::floor(place));
+  }
+
+ private:
+  double count() const { return static_cast<double>(ms.size()); }
+};
+
+// Limits are generous; what they allow together must still fit into memory.
+Shape read_shape(const BenchFlags& flags) {
+  Shape shape;
+  const auto read = [](const std::optional<std::string>& flag, const char* name, int low, int high,
+                       int& value) {
+    if (const auto choice = find_choice(flag, name)) value = whole_number(*choice, low, high);
+  };
+  read(flags.context, "--context", 1, 1'000'000, shape.context);
+  read(flags.horizon, "--horizon", 1, kMaxHorizon, shape.horizon);
+  read(flags.batch, "--batch", 1, 100'000, shape.batch);
+  read(flags.variates, "--variates", 1, 10'000, shape.variates);
+  read(flags.warmup, "--warmup", 0, 1'000'000, shape.warmup);
+  read(flags.repeat, "--repeat", 1, 1'000'000, shape.repeat);
+  if (const auto samples = find_choice(flags.samples, "--samples", {"TOTO_NUM_SAMPLES"})) {
+    shape.samples = whole_number(*samples, 1, kMaxSamples);
+  }
+  if (flags.mean && flags.samples) {
+    fail(ErrorCode::invalid_argument,
+         "--samples is {} but --mean times the point forecast, which draws none; leave one out",
+         shape.samples);
+  }
+  if (flags.mean) shape.samples = 0;
+  const double bytes = 4.0 * shape.context * shape.variates * shape.batch;
+  if (const auto available = static_cast<double>(available_memory()); bytes > available) {
+    fail(ErrorCode::out_of_memory, "these series need {:.0f} MB and {:.0f} MB are free",
+         bytes / 1e6, available / 1e6);
+  }
+  return shape;
+}
+
+// A random walk with a daily season, the same on every machine.
+std::vector<Series> make_batch(const Shape& shape) {
+  constexpr std::uint32_t kTag = 0x62656e63;  // "benc"
+  std::vector<Series> batch(static_cast<std::size_t>(shape.batch));
+  for (std::size_t s = 0; s < batch.size(); ++s) {
+    Series& series = batch[s];
+    series.id = fmt::format("series {}", s);
+    series.num_variates = shape.variates;
+    for (int v = 0; v < shape.variates; ++v) {
+      double walk = 100;
+      for (int t = 0; t < shape.context; ++t) {
+        const RandomWords words =
+            philox4x32({static_cast<std::uint32_t>(t), static_cast<std::uint32_t>(v),
+                        static_cast<std::uint32_t>(s), kTag},
+                       {0, 0});
+        walk += words[0] * 0x1p-32 - 0.5;
+        const double season = 5 * std::sin(2 * std::numbers::pi * t / 24);
+        series.values.push_back(static_cast<float>(walk + season));
+      }
+    }
+  }
+  return batch;
+}
+
+Measured measure(const Engine& engine, const Shape& shape, std::uint64_t seed, bool progress) {
+  ForecastOptions options;
+  options.horizon = shape.horizon;
+  options.max_context = shape.context;
+  options.seed = seed;
+  options.num_samples = shape.samples;
+  if (shape.samples == 0) {
+    options.decode = Decode::mean;
+    options.quantiles.clear();
+  }
+  const std::vector<Series> batch = make_batch(shape);
+  std::vector<Forecast> out;
+  // `out` lives on between runs: what it holds is part of what need not be allocated again.
+  const auto run = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    engine.forecast_into(batch, options, out);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    return time.count();
+  };
+
+  Progress bar("bench", "runs", progress);
+  const auto total = static_cast<std::uint64_t>(shape.warmup) + shape.repeat;
+  Measured measured;
+  for (int i = 0; i < shape.warmup; ++i) {
+    const double ms = run();
+    if (i == 0) measured.first_ms = ms;
+    bar.update(static_cast<std::uint64_t>(i) + 1, total);
+  }
+  measured.ms.reserve(static_cast<std::size_t>(shape.repeat));
+  const std::int64_t replans = engine.replans();
+  for (int i = 0; i < shape.repeat; ++i) {
+    // Around the forecast alone: the progress bar may allocate.
+    const std::uint64_t allocations = allocation_count();
+    measured.ms.push_back(run());
+    measured.allocations += allocation_count() - allocations;
+    bar.update(static_cast<std::uint64_t>(shape.warmup) + i + 1, total);
+  }
+  measured.replans = engine.replans() - replans;
+  if (shape.warmup == 0) measured.first_ms = measured.ms.front();
+  std::sort(measured.ms.begin(), measured.ms.end());
+  return measured;
+}
+
+// The most memory this process ever held.
+double peak_rss_mb() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    double kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024 / 1e6;
+  }
+  return NAN;  // null in the JSON
+}
+
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+int bench(const BenchFlags& flags) {
+  const Shape shape = read_shape(flags);
+  if (flags.json) check_writable(*flags.json);
+  const Settings settings = resolve_settings(flags.common);
+  const LoadedEngine loaded = load_engine(settings);
+  for (const std::string& warning : settings.warnings) print_warning(warning);
+  const Engine& engine = loaded.engine;
+  const double load_ms = engine.timings().load;
+  const Measured measured = measure(engine, shape, settings.seed, flags.progress);
+  const double series_per_second = 1000.0 * shape.batch / measured.mean();
+  const double weights_mb = static_cast<double>(engine.model().weight_bytes) / 1e6;
+  const double peak_mb = peak_rss_mb();
+
+  io::JsonWriter json;
+  json.begin_object().key("engine");
+  io::write_engine(json, loaded.block());
+  json.key("shape").begin_object();
+  json.field("context", shape.context)
+      .field("horizon", shape.horizon)
+      .field("samples", shape.samples)
+      .field("batch", shape.batch)
+      .field("variates", shape.variates)
+      .field("warmup", shape.warmup)
+      .field("repeat", shape.repeat)
+      .end_object();
+  json.key("ms").begin_object();
+  json.field("min", measured.ms.front())
+      .field("p50", measured.percentile(50))
+      .field("p95", measured.percentile(95))
+      .field("p99", measured.percentile(99))
+      .field("mean", measured.mean())
+      .field("std", measured.deviation())
+      .end_object();
+  json.field("first_ms", measured.first_ms)
+      .field("load_ms", load_ms)
+      .field("series_per_second", series_per_second)
+      .field("replans_after_warmup", measured.replans)
+      .field("allocations_after_warmup", measured.allocations)
+      .field("peak_rss_mb", peak_mb)
+      .field("weights_mb", weights_mb)
+      .end_object();
+
+  const EngineOptions& options = engine.options();
+  const std::string text = fmt::format(
+      "{}: mode {}, {}, {}, {}\n"
+      "{} series of {}, {} of context, {} ahead, {}\n"
+      "\n"
+      "  min            {:10.3f} ms\n"
+      "  p50            {:10.3f} ms\n"
+      "  p95            {:10.3f} ms\n"
+      "  p99            {:10.3f} ms\n"
+      "  mean           {:10.3f} ms, deviation {:.3f}, {} after {} to warm up\n"
+      "  first          {:10.3f} ms\n"
+      "  load           {:10.3f} ms\n"
+      "  throughput     {:10.1f} series/s\n"
+      "  after warm-up  {:10} replans, {} allocations\n"
+      "  memory         {:10.1f} MB at the peak, {:.1f} MB of it weights\n",
+      loaded.model.name, name_of(options.mode), name_of(options.dtype), name_of(options.isa),
+      counted(options.threads, "thread"), shape.batch, counted(shape.variates, "variate"),
+      counted(shape.context, "point"), counted(shape.horizon, "step"),
+      shape.samples == 0 ? std::string("mean only") : counted(shape.samples, "sample"),
+      measured.ms.front(), measured.percentile(50), measured.percentile(95),
+      measured.percentile(99), measured.mean(), measured.deviation(), counted(shape.repeat, "run"),
+      shape.warmup, measured.first_ms, load_ms, series_per_second, measured.replans,
+      measured.allocations, peak_mb, weights_mb);
+  publish(flags.json, json.take(), text);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(Arguments& arguments) {
+  const auto flags = std::make_shared<BenchFlags>();
+  Command command = arguments.add_command("bench", "latency and throughput of one shape",
+                                          "toto bench --context 512 --samples 128 --json -");
+  command.option("--context", "N", flags->context, "points of history (default 512)")
+      .option("--horizon", "N", flags->horizon, "steps ahead (default 1)")
+      .option("--samples", "N", flags->samples, "sampled paths (default 128)")
+      .option("--batch", "N", flags->batch, "series at once (default 1)")
+      .option("--variates", "N", flags->variates, "variates of each series (default 1)")
+      .option("--warmup", "N", flags->warmup, "runs before measuring (default 3)")
+      .option("--repeat", "N", flags->repeat, "runs measured (default 20)")
+      .flag("--mean", flags->mean, "time the point forecast only")
+      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
+      .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
+  add_common_options(command, flags->common);
+  command.run([flags] { return bench(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,15 @@
+// Every command registers itself; main.cc calls these in the order of the help text.
+#pragma once
+
+#include "arguments.h"
+
+namespace toto::cli {
+
+void add_forecast(Arguments& arguments);
+void add_verify(Arguments& arguments);
+void add_bench(Arguments& arguments);
+void add_inspect(Arguments& arguments);
+void add_make_model(Arguments& arguments);
+void add_doctor(Arguments& arguments);
+
+}  // namespace toto::cli

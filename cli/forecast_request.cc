@@ -1,0 +1,206 @@
+#include "forecast_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "base/error.h"
+#include "forecast_charts.h"
+#include "io/forecast_file.h"
+#include "io/json.h"
+#include "output.h"
+
+namespace toto::cli {
+namespace {
+
+double parse_level(const Choice& choice, const std::string& text) {
+  double level = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, level);
+  if (error != std::errc() || stop != end || !(level > 0 && level < 1)) {
+    fail(ErrorCode::invalid_argument, "{} holds {}, expected numbers strictly between 0 and 1",
+         choice.origin, io::quoted(text));
+  }
+  return level;
+}
+
+// A level named twice would be a key of the JSON twice.
+std::vector<double> parse_levels(const Choice& choice) {
+  std::vector<double> levels;
+  for (const std::string& text : list_of(choice)) {
+    const double level = parse_level(choice, text);
+    if (std::find(levels.begin(), levels.end(), level) != levels.end()) {
+      fail(ErrorCode::invalid_argument, "{} names {} twice, expected each level once",
+           choice.origin, text);
+    }
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+// --samples asks for paths outright; a variable is only a default, which --decode mean overrules.
+void read_samples(const ForecastFlags& flags, ForecastOptions& options) {
+  const auto samples = find_choice(flags.samples, "--samples", {"TOTO_NUM_SAMPLES"});
+  if (!samples) return;
+  const int number = whole_number(*samples, 1, kMaxSamples);
+  if (options.decode == Decode::sample) {
+    options.num_samples = number;
+  } else if (flags.samples) {
+    fail(ErrorCode::invalid_argument,
+         "--samples is {} but --decode mean follows one path and draws none; leave one of them out",
+         number);
+  }
+}
+
+ForecastOptions read_options(const ForecastFlags& flags) {
+  ForecastOptions options;
+  if (const auto horizon = find_choice(flags.horizon, "--horizon")) {
+    options.horizon = whole_number(*horizon, 1, kMaxHorizon);
+  }
+  if (const auto context = find_choice(flags.context, "--context")) {
+    options.max_context = whole_number(*context, 1, std::numeric_limits<int>::max());
+  }
+  if (const auto quantiles = find_choice(flags.quantiles, "--quantiles")) {
+    options.quantiles = parse_levels(*quantiles);
+  }
+  if (const auto decode = find_choice(flags.decode, "--decode")) {
+    options.decode = parse_choice(*decode, parse_decode);
+  }
+  read_samples(flags, options);
+  if (const auto missing = find_choice(flags.missing, "--missing")) {
+    options.missing = parse_choice(*missing, parse_missing);
+  }
+  if (const auto emit = find_choice(flags.emit, "--emit")) {
+    if (emit->text != "samples") {
+      fail(ErrorCode::invalid_argument, "--emit is {}, expected samples", io::quoted(emit->text));
+    }
+    if (options.decode == Decode::mean) {
+      fail(ErrorCode::invalid_argument,
+           "--emit samples and --decode mean exclude each other: the mean path draws no samples");
+    }
+    options.keep_samples = true;
+  }
+  options.independent_streams = flags.independent_streams;
+  return options;
+}
+
+// Nobody means to replace the history by its forecast.
+void refuse_to_overwrite_input(const std::string& input, const std::string& path) {
+  std::error_code error;
+  if (path != "-" && input != "-" && std::filesystem::equivalent(input, path, error)) {
+    fail(ErrorCode::invalid_argument, "{}: is the input, expected another file to write to", path);
+  }
+}
+
+PlotFormat plot_format(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (extension == ".svg") return PlotFormat::svg;
+  if (extension == ".html" || extension == ".htm") return PlotFormat::html;
+  fail(ErrorCode::invalid_argument, "the plot {} ends in {}, expected .svg or .html",
+       io::quoted(path), extension.empty() ? "no extension" : io::quoted(extension));
+}
+
+// What was asked for must show somewhere.
+void warn_of_hidden_values(ForecastRequest& request) {
+  const bool has_json =
+      request.stdout_is_json() || request.json.has_value() ||
+      (request.output && io::output_format(*request.output) != io::OutputFormat::csv);
+  if (has_json) return;
+  const std::string_view form = request.output ? "CSV" : "the table";
+  if (request.options.keep_samples) {
+    request.warnings.push_back(
+        fmt::format("{} does not hold samples; use --output FILE.json or --json FILE", form));
+  }
+  if (request.reports_point) {
+    request.warnings.push_back(fmt::format(
+        "{} does not hold the point forecast; use --output FILE.json or --json FILE", form));
+  }
+}
+
+}  // namespace
+
+void add_forecast_options(Command& command, ForecastFlags& flags) {
+  command
+      .positional("INPUT", flags.input,
+                  "CSV (long, wide or OHLCV) or GluonTS JSON lines; - is standard input")
+      .option("--horizon", "N", flags.horizon, "steps to forecast, 1 to 100000 (default 64)")
+      .option("--context", "N", flags.context, "points of history used at most (default 4096)")
+      .option("--columns", "A,B", flags.columns, "columns to forecast (default: all, or close)")
+      .flag("--multivariate", flags.multivariate, "the series are variates of one series")
+      .option("--quantiles", "Q,Q", flags.quantiles,
+              "levels strictly between 0 and 1 (default 0.1,0.2,...,0.9)")
+      .option("--samples", "N", flags.samples,
+              "take everything from N sampled paths (default: exact as far as one patch reaches)")
+      .option("--decode", "D", flags.decode,
+              "what is fed back beyond the first patch: sample or mean (default sample)")
+      .option("--point", "SPEC", flags.point,
+              "also report mean, median, quantile_Q, trimmed_mean_P, ... as \"point\"")
+      .option("--missing", "RULE", flags.missing, "ffill, linear or mask (default ffill)")
+      .option("--format", "F", flags.format, "auto, long, wide, ohlcv or jsonl (default auto)")
+      .option("--freq", "F", flags.freq, "step of the series: 15min, h, D, B, W, M, ...")
+      .option("--known-future", "FILE", flags.known_future,
+              "CSV of columns whose values over the horizon are known")
+      .option("--emit", "WHAT", flags.emit, "samples: add the sampled paths to the JSON")
+      .flag("--independent-streams", flags.independent_streams,
+            "random numbers of its own for each series id")
+      .option("--output", "FILE", flags.output, "FILE.json, .jsonl or .csv; - is JSON on stdout")
+      .option("--json", "FILE", flags.json, "JSON, whatever the name; - is stdout")
+      .option("--plot", "FILE", flags.plot, "chart of the forecast: FILE.svg or FILE.html")
+      .flag("--progress", flags.progress, "show progress even if stderr is no terminal");
+  add_common_options(command, flags.common);
+}
+
+ForecastRequest make_forecast_request(const ForecastFlags& flags) {
+  ForecastRequest request;
+  request.input = flags.input;
+  request.multivariate = flags.multivariate;
+  request.known_future = flags.known_future;
+  request.progress = flags.progress;
+  request.options = read_options(flags);
+  if (const auto point = find_choice(flags.point, "--point", {"TOTO_AGGREGATION_SPEC"})) {
+    request.options.point = parse_choice(*point, parse_point);
+    request.reports_point = true;
+  }
+  if (const auto columns = find_choice(flags.columns, "--columns")) {
+    request.read.columns = list_of(*columns);
+  }
+  if (const auto format = find_choice(flags.format, "--format")) {
+    request.read.format = parse_choice(*format, io::parse_input_format);
+  }
+  if (flags.freq) {  // parsed again by the reader; here it is checked before the file is opened
+    io::parse_frequency(*flags.freq, "--freq");
+    request.read.frequency = *flags.freq;
+  }
+  if (flags.known_future == "-" && flags.input == "-") {
+    fail(ErrorCode::invalid_argument,
+         "the input and --known-future are both -; standard input can be read once");
+  }
+  request.output = flags.output;
+  request.json = flags.json;
+  request.plot = flags.plot;
+  if (request.output && request.output != "-") io::output_format(*request.output);
+  if (request.plot) request.plot_format = plot_format(*request.plot);
+  for (const auto& path : {request.output, request.json, request.plot}) {
+    if (!path) continue;
+    refuse_to_overwrite_input(flags.input, *path);
+    check_writable(*path);
+  }
+  warn_of_hidden_values(request);
+
+  // A chart has its bands whatever was asked for, and the answer only what was asked for.
+  request.num_quantiles = request.options.quantiles.size();
+  if (request.plot) {
+    std::vector<double>& levels = request.options.quantiles;
+    for (const double level : kChartLevels) {
+      if (std::find(levels.begin(), levels.end(), level) == levels.end()) levels.push_back(level);
+    }
+  }
+  return request;
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,52 @@
+// What one `toto forecast` was asked to do, checked before anything is read, loaded or written.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "io/series_file.h"
+#include "settings.h"
+#include "toto/toto.h"
+
+namespace toto::cli {
+
+struct ForecastFlags {
+  std::string input;
+  std::optional<std::string> horizon, context, columns, quantiles, samples, decode, point, missing,
+      format, freq, known_future, emit, output, json, plot;
+  bool multivariate = false;
+  bool independent_streams = false;
+  bool progress = false;
+  CommonFlags common;
+};
+void add_forecast_options(Command& command, ForecastFlags& flags);
+
+enum class PlotFormat { svg, html };
+
+struct ForecastRequest {
+  std::string input;
+  io::ReadOptions read;
+  std::optional<std::string> known_future;
+  bool multivariate = false;
+
+  // Quantiles that only a chart needs come last; the first `num_quantiles` were asked for.
+  ForecastOptions options;
+  std::size_t num_quantiles = 0;
+  bool reports_point = false;  // --point was given
+
+  // Paths; "-" is stdout.
+  std::optional<std::string> output, json, plot;
+  PlotFormat plot_format = PlotFormat::svg;
+  bool progress = false;
+
+  bool stdout_is_json() const { return output == "-" || json == "-"; }
+  std::vector<std::string> warnings;
+};
+
+// Error(invalid_argument) naming the flag or variable, also for an output that cannot be written.
+ForecastRequest make_forecast_request(const ForecastFlags& flags);
+
+}  // namespace toto::cli

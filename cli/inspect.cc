@@ -1,0 +1,224 @@
+// `toto inspect`: what a model folder holds and what it will take, as far as it can be read. The
+// last step is to load it: what loading refuses, inspect refuses too.
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "io/atomic_file.h"
+#include "io/json.h"
+#include "model/checkpoint.h"
+#include "model/kv_cache.h"
+#include "output.h"
+#include "settings.h"
+
+namespace toto::cli {
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+constexpr int kTypicalContext = 4096;  // the default of `toto forecast`
+
+// What one mode keeps in memory.
+struct ModeMemory {
+  std::string_view mode, dtype;
+  double weights_mb = 0;
+  double cache_mb = 0;  // keys and values of one variate with a full context
+};
+
+struct Inspection {
+  LocatedModel model;
+  std::optional<std::string> config_text;
+  std::optional<Config> config;
+  std::optional<io::WeightFiles> files;
+  std::optional<std::string> sha256;
+  std::optional<bool> trained;
+  std::vector<ModeMemory> memory;
+  std::vector<std::string> warnings;
+  std::optional<Error> reason;  // why it would not load
+};
+
+// The default mode packs and folds, so only the engine knows; reference mode keeps what is in the
+// file.
+std::vector<ModeMemory> memory_of(const Config& config, const ModelInfo& info) {
+  const int positions = (kTypicalContext + config.patch_size - 1) / config.patch_size;
+  const KvLayout layout(config);
+  const auto megabytes = [](std::size_t count, std::size_t size) {
+    return static_cast<double>(count) * static_cast<double>(size) / 1e6;
+  };
+  const auto parameters = static_cast<std::size_t>(info.num_parameters);
+  const std::size_t plain_cache = std::size_t{2} * layout.num_time_layers * config.embed_dim *
+                                  static_cast<std::size_t>(positions);
+  return {{.mode = "default",
+           .dtype = "f32",
+           .weights_mb = megabytes(info.weight_bytes, 1),
+           .cache_mb = megabytes(layout.floats(round_up_positions(positions)), sizeof(float))},
+          {.mode = "reference",
+           .dtype = "f32",
+           .weights_mb = megabytes(parameters, sizeof(float)),
+           .cache_mb = megabytes(plain_cache, sizeof(float))},
+          {.mode = "reference",
+           .dtype = "f64",
+           .weights_mb = megabytes(parameters, sizeof(double)),
+           .cache_mb = megabytes(plain_cache, sizeof(double))}};
+}
+
+// Each part by itself, so that a damaged one does not hide the others; loading decides.
+Inspection inspect_model(const std::string& wanted) {
+  Inspection found;
+  found.model = locate_model(wanted);
+  const std::string& folder = found.model.folder;
+  const auto attempt = [](const auto& step) {
+    try {
+      step();
+    } catch (const Error&) {
+      return;  // Engine::load below meets the same fault and names it
+    }
+  };
+  attempt([&] {
+    const std::string path = folder + "/config.json";
+    std::string text = io::read_file(path, kMaxConfigBytes);
+    std::vector<std::string> ignored;  // Engine::load reports them
+    found.config = parse_config(text, path, ignored);
+    found.config_text = std::move(text);
+  });
+  attempt([&] {
+    found.files = io::WeightFiles::open(folder);
+    const std::string* trained = found.files->metadata("trained");
+    found.trained = trained == nullptr || *trained != "false";
+  });
+  attempt([&] {
+    if (found.files) found.sha256 = found.files->sha256();
+  });
+  try {
+    const Engine engine = Engine::load(folder);
+    found.warnings = engine.model().warnings;
+    if (found.config) found.memory = memory_of(*found.config, engine.model());
+  } catch (const Error& error) {
+    found.reason = error;
+  }
+  return found;
+}
+
+// By the file, not by the config: they may disagree, and then this is what is there.
+std::uint64_t parameters_in(const io::WeightFiles& files) {
+  std::uint64_t parameters = 0;
+  for (const io::WeightFiles::Entry& entry : files.entries()) {
+    parameters += entry.tensor->num_elements();
+  }
+  return parameters;
+}
+
+std::string json_of(const Inspection& found) {
+  io::JsonWriter json;
+  const auto text_or_null = [&](std::string_view name, const std::optional<std::string>& text) {
+    json.key(name);
+    text ? json.value(*text) : json.null();
+  };
+  json.begin_object().field("model", found.model.name).field("path", found.model.folder);
+  json.field("loads", !found.reason.has_value());
+  text_or_null("reason",
+               found.reason ? std::optional<std::string>(found.reason->what()) : std::nullopt);
+  json.key("trained");
+  found.trained ? json.value(*found.trained) : json.null();
+  text_or_null("weights_sha256", found.sha256);
+  json.key("config");
+  found.config_text ? json.value(io::parse_json(*found.config_text, "config.json")) : json.null();
+  if (found.files) {
+    json.field("num_parameters", parameters_in(*found.files));
+    json.field("file_bytes", found.files->total_bytes()).key("tensors").begin_array();
+    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+      json.begin_object()
+          .field("name", entry.tensor->name)
+          .field("dtype", io::name_of(entry.tensor->type))
+          .key("shape")
+          .begin_array();
+      for (const std::int64_t size : entry.tensor->shape) json.value(size);
+      json.end_array().end_object();
+    }
+    json.end_array();
+  }
+  json.key("memory").begin_array();
+  for (const ModeMemory& memory : found.memory) {
+    json.begin_object()
+        .field("mode", memory.mode)
+        .field("dtype", memory.dtype)
+        .field("weights_mb", memory.weights_mb)
+        .field("kv_cache_mb_per_variate", memory.cache_mb)
+        .end_object();
+  }
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : found.warnings) json.value(warning);
+  json.end_array().end_object();
+  return json.take();
+}
+
+std::string text_of(const Inspection& found) {
+  std::string text = fmt::format("{}\n  folder       {}\n", one_line(found.model.name),
+                                 one_line(found.model.folder));
+  if (found.trained) {
+    text += fmt::format("  weights      {}\n",
+                        *found.trained ? "trained" : "untrained: random, no use for forecasts");
+  }
+  if (found.sha256) text += fmt::format("  sha256       {}\n", *found.sha256);
+  if (found.files) {
+    text += fmt::format("  parameters   {} in {} tensors, {:.1f} MB on disk\n",
+                        parameters_in(*found.files), found.files->entries().size(),
+                        static_cast<double>(found.files->total_bytes()) / 1e6);
+  }
+  if (const std::optional<Config>& config = found.config) {
+    text += fmt::format(
+        "  patch        {} steps\n"
+        "  layers       {}, {} wide, {} heads, MLP {} wide\n"
+        "  space-wise   {}\n"
+        "  head         {} Student-T component{} a step\n",
+        config->patch_size, config->num_layers, config->embed_dim, config->num_heads,
+        config->mlp_hidden_dim,
+        config->spacewise_every_n_layers < 1
+            ? "no layer"
+            : fmt::format("one layer in {}", config->spacewise_every_n_layers),
+        config->num_components, config->num_components == 1 ? "" : "s");
+  }
+  if (!found.memory.empty()) {
+    text += fmt::format("\nmemory (MB)       weights  cache of a variate with {} points\n",
+                        kTypicalContext);
+  }
+  for (const ModeMemory& memory : found.memory) {
+    text += fmt::format("  {:<10} {}  {:9.1f}  {:9.2f}\n", memory.mode, memory.dtype,
+                        memory.weights_mb, memory.cache_mb);
+  }
+  if (found.files) {
+    text += "\ntensors\n";
+    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+      text += fmt::format("  {:<4}  {:<14}  {}\n", io::name_of(entry.tensor->type),
+                          io::shape_text(entry.tensor->shape), one_line(entry.tensor->name));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_inspect(Arguments& arguments) {
+  struct Flags {
+    std::string model;
+    std::optional<std::string> json;
+  };
+  const auto flags = std::make_shared<Flags>();
+  arguments
+      .add_command("inspect", "config, tensors, parameter count, memory a model will need",
+                   "toto inspect toto-mini --json -")
+      .positional("MODEL", flags->model, "folder, bundled model, or owner/name")
+      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
+      .run([flags] {
+        if (flags->json) check_writable(*flags->json);
+        const Inspection found = inspect_model(flags->model);
+        for (const std::string& warning : found.warnings) print_warning(warning);
+        publish(flags->json, json_of(found), text_of(found));
+        if (found.reason) throw Error(*found.reason);
+        return 0;
+      });
+}
+
+}  // namespace toto::cli

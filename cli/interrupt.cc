@@ -1,0 +1,35 @@
+#include "interrupt.h"
+
+#include <atomic>
+#include <csignal>
+
+#include "base/error.h"
+
+namespace toto::cli {
+namespace {
+
+std::atomic<bool> was_interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may not take a lock");
+
+extern "C" void remember_interrupt(int) { was_interrupted.store(true); }
+
+void set_handler(void (*handler)(int), int flags) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() { set_handler(remember_interrupt, SA_RESETHAND | SA_RESTART); }
+
+InterruptGuard::~InterruptGuard() { set_handler(SIG_DFL, 0); }
+
+bool InterruptGuard::interrupted() noexcept { return was_interrupted.load(); }
+
+void InterruptGuard::check() {
+  if (interrupted()) fail(ErrorCode::cancelled, "interrupted; nothing was written");
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,71 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "commands.h"
+#include "output.h"
+
+namespace {
+
+// The one mapping from what went wrong to what the shell sees.
+int exit_code(toto::ErrorCode code) {
+  switch (code) {
+    case toto::ErrorCode::invalid_argument:
+      return 2;
+    case toto::ErrorCode::not_found:
+    case toto::ErrorCode::corrupt_file:
+    case toto::ErrorCode::unsupported:
+      return 3;
+    case toto::ErrorCode::out_of_memory:
+      return 4;
+    case toto::ErrorCode::overloaded:
+      return 5;
+    case toto::ErrorCode::cancelled:
+      return 130;
+    case toto::ErrorCode::internal:
+      return 70;
+  }
+  return 70;
+}
+
+int report(std::string_view sentence, int code) {
+  toto::cli::print_line(fmt::format("error: {}", sentence));
+  return code;
+}
+
+// With one of the standard streams closed, the next file opened would take its place and receive
+// what was meant for it. Opened the wrong way round, its use is an error instead.
+void occupy_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, not the end
+  try {
+    toto::cli::Arguments arguments;
+    toto::cli::add_forecast(arguments);
+    toto::cli::add_verify(arguments);
+    toto::cli::add_bench(arguments);
+    toto::cli::add_inspect(arguments);
+    toto::cli::add_make_model(arguments);
+    toto::cli::add_doctor(arguments);
+    return arguments.run(argc, argv);
+  } catch (const toto::Error& error) {
+    return report(error.what(), exit_code(error.code()));
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", 4);
+  } catch (const std::exception& error) {
+    return report(
+        fmt::format("internal: {}; this is a bug in toto, please report it", error.what()), 70);
+  }
+}

@@ -1,0 +1,157 @@
+// `toto make-model`: a seeded random model of a given shape.
+#include "model/make_model.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "io/atomic_file.h"
+#include "io/json.h"
+#include "model/checkpoint.h"
+#include "output.h"
+#include "progress.h"
+#include "settings.h"
+
+namespace toto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+
+struct MakeModelFlags {
+  std::string folder;
+  std::optional<std::string> config, seed, dtype, json;
+  bool progress = false;
+};
+
+Config read_config(const std::optional<std::string>& name) {
+  if (!name || name == "base") return base_config();
+  if (name == "mini") return mini_config();
+  std::error_code error;
+  if (!fs::exists(*name, error)) {
+    fail(ErrorCode::invalid_argument,
+         "--config is {}, expected base, mini or the path of a config.json", io::quoted(*name));
+  }
+  std::vector<std::string> warnings;
+  const Config config = parse_config(io::read_file(*name, kMaxConfigBytes), *name, warnings);
+  for (const std::string& warning : warnings) print_warning(warning);
+  return config;
+}
+
+io::TensorType parse_type(std::string_view name) {
+  if (name == "f32") return io::TensorType::f32;
+  if (name == "f16") return io::TensorType::f16;
+  if (name == "bf16") return io::TensorType::bf16;
+  fail(ErrorCode::invalid_argument, "unknown dtype {}; the choices are f32, f16, bf16",
+       io::quoted(name));
+}
+
+// Random weights may replace random weights, and nothing else.
+void protect_trained_model(const std::string& folder) {
+  std::error_code error;
+  const fs::path path(folder);
+  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+    fail(ErrorCode::invalid_argument, "{}: is a file, expected a folder to write the model to",
+         folder);
+  }
+  if (!fs::exists(path / "model.safetensors", error) &&
+      !fs::exists(path / "model.safetensors.index.json", error)) {
+    return;
+  }
+  const std::string* trained = nullptr;
+  std::optional<io::WeightFiles> files;
+  try {
+    files = io::WeightFiles::open(folder);
+    trained = files->metadata("trained");
+  } catch (const Error&) {
+    trained = nullptr;  // damaged, but perhaps somebody's
+  }
+  if (trained == nullptr || *trained != "false") {
+    fail(ErrorCode::invalid_argument,
+         "{}: holds weights that make-model did not write; choose another folder", folder);
+  }
+}
+
+// Bytes this process has handed to the system so far; 0 where it does not tell.
+std::uint64_t bytes_written() {
+  std::ifstream io("/proc/self/io");
+  std::string word;
+  std::uint64_t bytes = 0;
+  while (io >> word) {
+    if (word == "wchar:" && io >> bytes) return bytes;
+  }
+  return 0;
+}
+
+int make_model_command(const MakeModelFlags& flags) {
+  const Config config = read_config(flags.config);
+  std::uint64_t seed = 0;
+  if (const auto choice = find_choice(flags.seed, "--seed")) {
+    seed = whole_number(*choice, std::uint64_t{0}, UINT64_MAX);
+  }
+  io::TensorType type = io::TensorType::f32;
+  if (const auto choice = find_choice(flags.dtype, "--dtype")) {
+    type = parse_choice(*choice, parse_type);
+  }
+  check_writable((fs::path(flags.folder) / "model.safetensors").string());
+  if (flags.json) check_writable(*flags.json);
+  protect_trained_model(flags.folder);
+
+  const std::int64_t parameters = config.num_parameters(false);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(parameters) * io::size_of(type);
+  {
+    Progress progress("make-model", "bytes", flags.progress);
+    const std::uint64_t before = bytes_written();
+    // The work goes on beside; what has been written so far tells how far it has come.
+    std::future<void> work =
+        std::async(std::launch::async, [&] { make_model(config, seed, type, flags.folder); });
+    while (work.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+      progress.update(std::min(bytes_written() - before, bytes), bytes);
+    }
+    work.get();
+    progress.update(bytes, bytes);
+  }
+
+  const io::WeightFiles files = io::WeightFiles::open(flags.folder);
+  const std::string sha256 = files.sha256();
+  io::JsonWriter json;
+  json.begin_object()
+      .field("folder", flags.folder)
+      .field("trained", false)
+      .field("seed", seed)
+      .field("dtype", io::name_of(type))
+      .field("num_parameters", parameters)
+      .field("file_bytes", files.total_bytes())
+      .field("weights_sha256", sha256)
+      .end_object();
+  publish(flags.json, json.take(),
+          fmt::format("{}: {} parameters, {}, seed {}, untrained, {:.1f} MB, sha256 {}\n",
+                      one_line(flags.folder), parameters, io::name_of(type), seed,
+                      static_cast<double>(files.total_bytes()) / 1e6, sha256));
+  return 0;
+}
+
+}  // namespace
+
+void add_make_model(Arguments& arguments) {
+  const auto flags = std::make_shared<MakeModelFlags>();
+  Command command =
+      arguments.add_command("make-model", "a seeded random model of a given shape, for benches",
+                            "toto make-model models/random --config mini --seed 1 --dtype bf16");
+  command.positional("OUTPUT_DIR", flags->folder, "folder for config.json and model.safetensors")
+      .option("--config", "C", flags->config,
+              "base (Toto-Open-Base-1.0), mini, or a config.json (default base)")
+      .option("--seed", "S", flags->seed, "the same seed gives the same bytes (default 0)")
+      .option("--dtype", "T", flags->dtype, "of the weights: f32, f16 or bf16 (default f32)")
+      .option("--json", "FILE", flags->json, "write what was made as JSON; - is stdout")
+      .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
+  command.run([flags] { return make_model_command(*flags); });
+}
+
+}  // namespace toto::cli

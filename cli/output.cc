@@ -1,0 +1,92 @@
+#include "output.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "io/atomic_file.h"
+
+namespace toto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_for(const std::string& path, int error) {
+  fail(ErrorCode::invalid_argument,
+       "{}: cannot be written: {}; choose a file in a folder that can be written", path,
+       std::generic_category().message(error));
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = ' ';
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
+// One call of write a line: lines of several processes on one terminal do not mix. A closed stderr
+// is no reason to stop.
+void print_line(std::string_view sentence) {
+  const std::string line = one_line(sentence) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void print_warning(std::string_view sentence) { print_line(fmt::format("warning: {}", sentence)); }
+
+void write_stdout(std::string_view text) {
+  static bool reader_is_gone = false;
+  while (!text.empty() && !reader_is_gone) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EPIPE) {
+      reader_is_gone = true;
+    } else if (errno != EINTR) {
+      fail(ErrorCode::out_of_memory, "cannot write to standard output: {}",
+           std::generic_category().message(errno));
+    }
+  }
+}
+
+void check_writable(const std::string& path) {
+  if (path == "-") return;
+  if (path.empty() || path.ends_with('/')) {
+    fail(ErrorCode::invalid_argument, "\"{}\" is no file name; expected the path of a file", path);
+  }
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) fail_for(path, EISDIR);
+    if (::access(path.c_str(), W_OK) != 0) fail_for(path, errno);
+    if (!S_ISREG(status.st_mode)) return;  // a device or a pipe is written to as it is
+  }
+  // The nearest folder that exists: the ones below it will be made.
+  fs::path folder = fs::absolute(path).parent_path();
+  while (::stat(folder.c_str(), &status) != 0 && folder != folder.parent_path()) {
+    if (errno != ENOENT) fail_for(path, errno);
+    folder = folder.parent_path();
+  }
+  if (!S_ISDIR(status.st_mode)) fail_for(path, ENOTDIR);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) fail_for(path, errno);
+}
+
+void publish(const std::optional<std::string>& json_path, std::string_view json,
+             std::string_view text) {
+  if (json_path == "-") {
+    write_stdout(json);
+    return;
+  }
+  if (json_path) io::write_file_atomically(*json_path, json);
+  write_stdout(text);
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,30 @@
+// What leaves the process: results on stdout or in a file, remarks on stderr.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace toto::cli {
+
+// Names and values come from files and may hold anything: line breaks and control characters become
+// spaces, so that a sentence stays one line and cannot drive a terminal.
+std::string one_line(std::string_view text);
+
+void print_line(std::string_view sentence);     // on stderr
+void print_warning(std::string_view sentence);  // `warning: ...` on stderr
+
+// A reader that has had enough (`| head -1`) ends the output without a complaint, everything else
+// that keeps it from being written is an Error.
+void write_stdout(std::string_view text);
+
+// Throws what writing the file would throw because of its path, before hours are spent on its
+// contents: it is a folder, or its folder cannot be written to. "-", standard output, is fine.
+void check_writable(const std::string& path);
+
+// The result of a command that reports: `text` for people on stdout, `json` where --json says, and
+// nothing but JSON on stdout when that is "-".
+void publish(const std::optional<std::string>& json_path, std::string_view json,
+             std::string_view text);
+
+}  // namespace toto::cli

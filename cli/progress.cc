@@ -1,0 +1,56 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace toto::cli {
+namespace {
+
+constexpr auto kBarInterval = std::chrono::milliseconds(100);
+constexpr auto kLineInterval = std::chrono::seconds(1);
+constexpr std::uint64_t kBarWidth = 30;
+constexpr const char* kClearLine = "\r\x1b[K";
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+Progress::Progress(std::string job, std::string unit, bool always)
+    : job_(std::move(job)), unit_(std::move(unit)), form_(Form::none) {
+  if (::isatty(STDERR_FILENO) != 0) {
+    form_ = Form::bar;
+  } else if (always) {
+    form_ = Form::lines;
+  }
+}
+
+Progress::~Progress() {
+  if (form_ == Form::bar && drawn_) print(kClearLine);
+}
+
+void Progress::update(std::uint64_t done, std::uint64_t total) {
+  if (form_ == Form::none || total == 0 || finished_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_ && done < total) return;
+  drawn_ = true;
+  finished_ = done >= total;
+  const std::uint64_t percent = done * 100 / total;
+  const std::string count = fmt::format("{} %, {} of {} {}", percent, done, total, unit_);
+  if (form_ == Form::lines) {
+    next_ = now + kLineInterval;
+    print(fmt::format("{}: {}\n", job_, count));
+    return;
+  }
+  next_ = now + kBarInterval;
+  const std::uint64_t filled = done * kBarWidth / total;
+  print(fmt::format("{}{} [{:#<{}}{:.<{}}] {}", kClearLine, job_, "", filled, "",
+                    kBarWidth - filled, count));
+}
+
+}  // namespace toto::cli

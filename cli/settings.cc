@@ -1,0 +1,211 @@
+#include "settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "io/csv.h"
+#include "io/json.h"
+
+namespace toto::cli {
+namespace {
+
+struct ModeChoice {
+  Mode mode = Mode::standard;
+  std::string origin = "default";
+};
+
+// Flag, rollback switch, on/off switch, mode: in the order of their authority.
+ModeChoice find_mode(const std::optional<std::string>& flag) {
+  if (const auto mode = find_choice(flag, "--mode")) {
+    return {parse_choice(*mode, parse_mode), mode->origin};
+  }
+  const auto disable = find_choice({}, {}, {"TOTO_DISABLE_COMPILE"});
+  if (disable && switch_value(*disable)) return {Mode::reference, disable->origin};
+  const auto compile = find_choice({}, {}, {"TOTO_COMPILE"});
+  if (compile && !switch_value(*compile)) return {Mode::reference, compile->origin};
+  if (const auto mode = find_choice({}, {}, {"TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE"})) {
+    return {parse_choice(*mode, parse_mode), mode->origin};
+  }
+  return {};
+}
+
+void find_threads(const std::optional<std::string>& flag, Settings& settings) {
+  const auto threads = find_choice(flag, "--threads", {"TOTO_THREADS"});
+  if (!threads) return;
+  const int cores = usable_cores();
+  settings.engine.threads = whole_number(*threads, 1, 4 * cores);
+  settings.origins.threads = threads->origin;
+  if (settings.engine.threads > cores) {
+    settings.warnings.push_back(
+        fmt::format("{} is {}, more than the {} usable cores: the threads will wait for each other",
+                    threads->origin, settings.engine.threads, cores));
+  }
+}
+
+// What the engine refuses may stand in a profile the user has long forgotten: "; TOTO_DTYPE is set"
+// for what came from the environment.
+std::string variables_in_force(const Settings::Origins& origins) {
+  std::string text;
+  for (const std::string* origin : {&origins.mode, &origins.dtype, &origins.threads}) {
+    if (*origin == "default" || origin->starts_with("--")) continue;
+    text += fmt::format("; {} is set to {}", *origin, std::getenv(origin->c_str()));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::string_view name,
+                                  std::initializer_list<const char*> variables) {
+  if (flag) return Choice{*flag, std::string(name)};
+  for (const char* variable : variables) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return Choice{value, variable};
+  }
+  return std::nullopt;
+}
+
+std::uint64_t whole_number(const Choice& choice, std::uint64_t low, std::uint64_t high) {
+  std::uint64_t number = 0;
+  // Not strtol, nor CLI11 which uses it: to them "010" is eight and "0x10" sixteen.
+  const char* end = choice.text.data() + choice.text.size();
+  const auto [stop, error] = std::from_chars(choice.text.data(), end, number);
+  if (error != std::errc() || stop != end || number < low || number > high) {
+    fail(ErrorCode::invalid_argument, "{} is {}, expected a whole number from {} to {}",
+         choice.origin, io::quoted(choice.text), low, high);
+  }
+  return number;
+}
+
+int whole_number(const Choice& choice, int low, int high) {
+  return static_cast<int>(
+      whole_number(choice, static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high)));
+}
+
+bool switch_value(const Choice& choice) {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+      return io::equal_ignoring_case(choice.text, word);
+    });
+  };
+  if (is_one_of({"1", "true", "yes", "on"})) return true;
+  if (is_one_of({"0", "false", "no", "off"})) return false;
+  fail(ErrorCode::invalid_argument, "{} is {}, expected 1 or 0", choice.origin,
+       io::quoted(choice.text));
+}
+
+std::vector<std::string> list_of(const Choice& choice) {
+  std::vector<std::string> parts;
+  std::string_view rest = choice.text;
+  for (;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view part = io::trimmed(rest.substr(0, comma));
+    if (part.empty()) {
+      fail(ErrorCode::invalid_argument,
+           "{} is {}, expected a comma-separated list without empty parts", choice.origin,
+           io::quoted(choice.text));
+    }
+    parts.emplace_back(part);
+    if (comma == std::string_view::npos) return parts;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+void add_common_options(Command& command, CommonFlags& flags) {
+  command
+      .option("--model", "M", flags.model,
+              fmt::format("folder, bundled model or owner/name of the local Hugging Face cache "
+                          "(default {})",
+                          kBundledModel))
+      .option("--mode", "MODE", flags.mode,
+              "reference, default, reduce-overhead or max-autotune (default: default)")
+      .option("--dtype", "T", flags.dtype, "f32, bf16 or int8; f64 in reference mode (default f32)")
+      .option("--threads", "N", flags.threads, "threads (default: the usable physical cores)")
+      .option("--isa", "ISA", flags.isa, "auto, reference, avx2 or avx512 (default auto)")
+      .option("--seed", "S", flags.seed, "of the random numbers (default 0)")
+      .flag("--no-kv-cache", flags.no_kv_cache,
+            "the reference's uncached path; needs --mode reference");
+}
+
+Settings resolve_settings(const CommonFlags& flags) {
+  Settings settings;
+  if (const auto model = find_choice(flags.model, "--model", {"TOTO_MODEL_ID"})) {
+    settings.model = model->text;
+    settings.origins.model = model->origin;
+  }
+  ModeChoice mode = find_mode(flags.mode);
+  settings.engine.mode = mode.mode;
+  settings.origins.mode = std::move(mode.origin);
+  if (const auto dtype = find_choice(flags.dtype, "--dtype", {"TOTO_DTYPE"})) {
+    settings.engine.dtype = parse_choice(*dtype, parse_dtype);
+    settings.origins.dtype = dtype->origin;
+  }
+  if (const auto isa = find_choice(flags.isa, "--isa", {"TOTO_ISA"})) {
+    settings.engine.isa = parse_choice(*isa, parse_isa);
+    settings.origins.isa = isa->origin;
+    if (!isa_available(settings.engine.isa)) {
+      fail(ErrorCode::unsupported,
+           "{} is {}, which this CPU does not have; its best is {}: use auto", isa->origin,
+           isa->text, name_of(best_isa()));
+    }
+  }
+  if (const auto seed = find_choice(flags.seed, "--seed", {"TOTO_SEED"})) {
+    settings.seed = whole_number(*seed, std::uint64_t{0}, UINT64_MAX);
+    settings.origins.seed = seed->origin;
+  }
+  // Accepted so that a profile made for torch.compile works unchanged; there is one backend.
+  if (const auto backend = find_choice({}, {}, {"TOTO_COMPILE_BACKEND"})) {
+    if (backend->text != "native" && backend->text != "inductor") {
+      fail(ErrorCode::invalid_argument, "{} is {}, expected native or inductor", backend->origin,
+           io::quoted(backend->text));
+    }
+    settings.backend = backend->text;
+    settings.origins.backend = backend->origin;
+  }
+  find_threads(flags.threads, settings);
+  settings.engine.use_kv_cache = !flags.no_kv_cache;
+  return settings;
+}
+
+LoadedEngine load_engine(const Settings& settings) {
+  LocatedModel model = locate_model(settings.model);
+  try {
+    Engine engine = Engine::load(model.folder, settings.engine);
+    std::vector<std::string> warnings = settings.warnings;
+    const std::vector<std::string>& of_model = engine.model().warnings;
+    warnings.insert(warnings.end(), of_model.begin(), of_model.end());
+    if (!engine.model().trained) {
+      warnings.push_back(fmt::format(
+          "the model {} is untrained: its weights are random, its numbers are no forecast",
+          model.name));
+    }
+    return {.engine = std::move(engine),
+            .model = std::move(model),
+            .seed = settings.seed,
+            .warnings = std::move(warnings)};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    throw Error(error.code(), error.what() + variables_in_force(settings.origins));
+  }
+}
+
+io::EngineBlock LoadedEngine::block() const {
+  const EngineOptions& options = engine.options();
+  return {.version = std::string(version()),
+          .model = model.name,
+          .trained = trained(),
+          .weights_sha256 = engine.model().weights_sha256,
+          .mode = std::string(name_of(options.mode)),
+          .dtype = std::string(name_of(options.dtype)),
+          .isa = std::string(name_of(options.isa)),
+          .threads = options.threads,
+          .seed = seed,
+          .replans = engine.replans()};
+}
+
+}  // namespace toto::cli

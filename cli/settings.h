@@ -1,0 +1,87 @@
+// What the common options and the variables behind them say. A flag wins over a variable, a
+// variable over the default; a value that is overruled is not looked at, so that a rollback by
+// flag or TOTO_DISABLE_COMPILE works whatever else is set.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arguments.h"
+#include "io/forecast_file.h"
+#include "locate_model.h"
+#include "toto/toto.h"
+
+namespace toto::cli {
+
+// ------------------------------------------------------------------------------------- one value
+
+// A value somebody chose, and where: "--mode", "TOTO_COMPILE_MODE".
+struct Choice {
+  std::string text;
+  std::string origin;
+};
+
+// The flag if it was given, else the first of the variables that is set and not empty.
+std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::string_view name,
+                                  std::initializer_list<const char*> variables = {});
+
+// Errors of all of these are invalid_argument and name the flag or variable.
+std::uint64_t whole_number(const Choice& choice, std::uint64_t low, std::uint64_t high);
+int whole_number(const Choice& choice, int low, int high);
+bool switch_value(const Choice& choice);  // 1, true, yes, on, 0, false, no, off
+// The parts of a comma-separated list, blanks around them removed; none may be empty.
+std::vector<std::string> list_of(const Choice& choice);
+// Calls `parse` with the text and puts the origin before what it complains about.
+template <typename Parse>
+auto parse_choice(const Choice& choice, const Parse& parse) {
+  try {
+    return parse(choice.text);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::invalid_argument, choice.origin + ": " + error.what());
+  }
+}
+
+// ------------------------------------------------------------------------------- common options
+
+struct CommonFlags {
+  std::optional<std::string> model, mode, dtype, threads, isa, seed;
+  bool no_kv_cache = false;
+};
+void add_common_options(Command& command, CommonFlags& flags);
+
+struct Settings {
+  std::string model{kBundledModel};
+  EngineOptions engine;
+  std::uint64_t seed = 0;
+  std::string backend = "native";
+  // Who said so: a flag, a variable, or "default".
+  struct Origins {
+    std::string model = "default", mode = "default", dtype = "default", threads = "default",
+                isa = "default", seed = "default", backend = "default";
+  } origins;
+  std::vector<std::string> warnings;
+};
+
+// Reads the environment. Error(invalid_argument) for a wrong value.
+Settings resolve_settings(const CommonFlags& flags);
+
+// --------------------------------------------------------------------------------------- engine
+
+struct LoadedEngine {
+  Engine engine;
+  LocatedModel model;
+  std::uint64_t seed = 0;
+  std::vector<std::string> warnings;  // of settings and model; untrained weights are one
+
+  bool trained() const { return engine.model().trained; }
+  io::EngineBlock block() const;  // as every report has it
+};
+
+// Finds and loads the model. An option the engine refuses is traced to the variable that set it.
+LoadedEngine load_engine(const Settings& settings);
+
+}  // namespace toto::cli

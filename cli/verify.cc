@@ -1,0 +1,117 @@
+// `toto verify`: is the engine right? Exit code 0 only if every check held.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "interrupt.h"
+#include "io/atomic_file.h"
+#include "locate_model.h"
+#include "output.h"
+#include "progress.h"
+#include "settings.h"
+#include "validate/verify.h"
+
+namespace toto::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> goldens;
+  bool golden_only = false;
+  std::optional<std::string> modes, json, report;
+  bool progress = false;
+  CommonFlags common;
+};
+
+// --modes, or --mode for those who are used to it; not the variables, which say how to run a
+// forecast: a rollback in force is no reason to leave the other modes unverified.
+std::vector<Mode> modes_of(const Flags& flags, DType dtype) {
+  if (flags.modes && flags.common.mode) {
+    fail(ErrorCode::invalid_argument, "--modes and --mode are both given; use --modes");
+  }
+  const auto choice =
+      flags.modes ? find_choice(flags.modes, "--modes") : find_choice(flags.common.mode, "--mode");
+  if (!choice || choice->text == "all") return validate::all_modes(dtype);
+  std::vector<Mode> modes;
+  for (const std::string& name : list_of(*choice)) {
+    const Mode mode = parse_choice(Choice{name, choice->origin}, parse_mode);
+    if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
+  }
+  return modes;
+}
+
+validate::VerifyOptions options_of(const Flags& flags) {
+  if (flags.common.no_kv_cache) {
+    fail(ErrorCode::invalid_argument,
+         "--no-kv-cache: verify runs the path with the cache and the one without it by itself; "
+         "leave it out");
+  }
+  if (flags.golden_only && flags.goldens.empty()) {
+    fail(ErrorCode::invalid_argument,
+         "--golden-only needs --golden DIR: there is nothing to check");
+  }
+  const Settings settings = resolve_settings(flags.common);
+  for (const std::string& warning : settings.warnings) print_warning(warning);
+  validate::VerifyOptions options;
+  options.goldens = flags.goldens;
+  options.golden_only = flags.golden_only;
+  options.engine = settings.engine;
+  options.modes = modes_of(flags, settings.engine.dtype);
+  options.seed = settings.seed;
+  if (!flags.golden_only) options.model = locate_model(settings.model).folder;
+  return options;
+}
+
+int verify(const Flags& flags) {
+  for (const auto* path : {&flags.json, &flags.report}) {
+    if (*path) check_writable(**path);
+  }
+  if (flags.report == "-") {
+    fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
+  }
+  validate::VerifyOptions options = options_of(flags);
+  validate::Report report;
+  {
+    const InterruptGuard guard;
+    Progress progress("verify", "steps", flags.progress);
+    options.cancelled = InterruptGuard::interrupted;
+    options.progress = [&progress](int done, int total) {
+      progress.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+    };
+    report = validate::verify(options);
+  }
+  if (!report.trained) {
+    print_warning(fmt::format(
+        "the model {} is untrained: that its numbers are computed right does not make them "
+        "forecasts",
+        report.model));
+  }
+  if (flags.report) io::write_file_atomically(*flags.report, validate::markdown_text(report));
+  publish(flags.json, validate::json_text(report), validate::table_text(report));
+  return report.passed() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_verify(Arguments& arguments) {
+  const auto flags = std::make_shared<Flags>();
+  Command command = arguments.add_command(
+      "verify", "is the engine right? against goldens and against reference mode",
+      "toto verify --golden tests/golden --json verify.json --report verify.md");
+  command
+      .option("--golden", flags->goldens,
+              "golden folders, or folders of them: what PyTorch answered in float32 and float64")
+      .flag("--golden-only", flags->golden_only, "check nothing but the goldens")
+      .option("--modes", "LIST", flags->modes,
+              "the modes to verify, comma-separated (default all: reference, default)")
+      .option("--json", "FILE", flags->json, "write the checks as JSON; - is stdout")
+      .option("--report", "FILE", flags->report, "write a readable report in Markdown")
+      .flag("--progress", flags->progress, "print progress even if stderr is not a terminal");
+  add_common_options(command, flags->common);
+  command.run([flags] { return verify(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,68 @@
+// Golden cases: inputs, weights, and what the PyTorch reference answered in float32 and float64.
+// A golden is evidence, so it is read like a hostile file: whatever could make a wrong engine look
+// right (a missing output, a NaN, a bound it widens itself) is refused as corrupt.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/toto.h"
+
+namespace toto::validate {
+
+// How far a set of values lies from the float64 ones.
+struct Deviation {
+  double mean = 0;
+  double max = 0;
+};
+// NaN if a value is not finite or the sizes differ: no comparison with it holds.
+Deviation deviation(std::span<const double> values, std::span<const double> f64);
+double mean_size(std::span<const double> values);  // mean |x|
+
+// What an engine's mean error may be: a little over the reference's own float32 error.
+double tolerance(std::span<const double> f32, std::span<const double> f64);
+// Above this share of mean |f64| the reference's own float32 error is no yardstick any more.
+inline constexpr double kMaxOwnError = 1e-3;
+
+// One output of the reference, over the whole batch.
+struct GoldenOutput {
+  std::string name;
+  std::vector<double> f32, f64;  // the file's float32 values, widened
+  // Values of one series: the last dimension of a mean forecast, which holds for each variate of
+  // each batch entry alone. 0 for outputs that are only judged as a whole.
+  std::size_t series_size = 0;
+};
+
+struct Golden {
+  std::string name;  // of its folder, unique among those found together
+  std::string folder;
+  int horizon = 0;
+  int num_variates = 0;
+  int patch_size = 0;
+  int num_components = 0;  // 1: a single Student-T, without "logits"
+  bool variate_labels = false;
+  std::vector<Series> batch;
+  std::vector<GoldenOutput> outputs;  // in the order of the format
+
+  // Error(corrupt_file) if the loaded model answers in other shapes than the golden holds.
+  void check_fits(const ModelInfo& model) const;
+};
+
+// Where the goldens are: each path is a case folder, or a folder of case folders (sorted by name).
+// A path that is not there, or holds no golden, is Error(not_found): a gate without evidence must
+// not open.
+struct GoldenFolder {
+  std::string name;
+  std::string path;
+};
+std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths);
+
+// Reads and judges one case. Error(not_found) or Error(corrupt_file) naming file and tensor.
+Golden read_golden(const GoldenFolder& folder);
+
+// The outputs of the format that `trace` has values for, by the format's names; empty if unknown.
+std::span<const double> output_of(const Trace& trace, std::string_view name);
+
+}  // namespace toto::validate

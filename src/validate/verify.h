@@ -1,0 +1,84 @@
+// `toto verify`: is the engine right? Against goldens of the PyTorch reference, and, on the user's
+// own model, against `reference` mode. Every check looks at what the network says (the mixture's
+// components, means, quantiles, samples), never at the input's statistics alone, and fails closed:
+// a check that could not run has not passed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/toto.h"
+
+namespace toto::validate {
+
+struct Check {
+  std::string name = {};
+  bool passed = false;
+  std::optional<double> figure = {}, bound = {};  // what was measured, what it may be; or nothing
+  std::string detail = {};  // one line: what the figure is, or what went wrong
+  // Of goldens: the largest error, and the reference's own mean error.
+  std::optional<double> max_error = {}, own_error = {};
+};
+
+// What this machine or this version has nothing to compare with: neither passed nor failed.
+struct Skipped {
+  std::string name;
+  std::string reason;
+};
+
+struct Report {
+  std::string model, weights_sha256;  // empty when only goldens were checked
+  bool trained = true;
+  DType dtype = DType::f32;
+  std::vector<Check> checks;
+  std::vector<Skipped> skipped;
+
+  std::size_t num_passed() const;
+  bool passed() const;  // every check, and there is one
+};
+
+std::string json_text(const Report& report);
+std::string markdown_text(const Report& report);
+std::string table_text(const Report& report);  // a line a check and a summary, for a terminal
+
+// What verify needs of an engine: the place where a test puts a broken one.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual Trace trace(const Series& series, int horizon) = 0;
+  virtual std::vector<Forecast> forecast(std::span<const Series> batch,
+                                         const ForecastOptions& options) = 0;
+  virtual const ModelInfo& model() const = 0;
+  virtual std::string kv_cache_name() const = 0;
+  virtual std::int64_t replans() const = 0;
+};
+using Loader =
+    std::function<std::unique_ptr<Runner>(const std::string& folder, const EngineOptions& options)>;
+std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptions& options);
+
+// The modes this version has for a dtype: what `--modes all` stands for.
+std::vector<Mode> all_modes(DType dtype);
+
+struct VerifyOptions {
+  std::string model;                 // a model folder; not needed with golden_only
+  std::vector<std::string> goldens;  // case folders, or folders of them
+  bool golden_only = false;
+  std::vector<Mode> modes = all_modes(DType::f32);
+  EngineOptions engine;  // dtype, isa and threads; verify chooses mode and cache itself
+  std::uint64_t seed = 0;
+  Loader load = load_runner;
+  std::function<bool()> cancelled;  // asked between steps; true ends the run with Error(cancelled)
+  std::function<void(int done, int total)> progress;  // steps
+};
+
+// Runs everything asked for. A mode or dtype the engine does not have fails its checks; a golden or
+// a model that cannot be read, or a golden that is no evidence, is an Error before anything is run.
+Report verify(const VerifyOptions& options);
+
+}  // namespace toto::validate

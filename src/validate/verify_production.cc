@@ -1,0 +1,344 @@
+// The eleven production subjects, each over every mode asked for, judged against `reference` mode
+// in float64.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "validate/golden.h"
+#include "validate/verify_measure.h"
+
+namespace toto::validate {
+namespace {
+
+// `reference` adds its sums up in double, so its float32 error is that of rounding the results
+// alone. An engine that sums in float32, as PyTorch does, has 3 to 10 times that error in the
+// goldens; anything really wrong has thousands of times.
+constexpr double kTimesReferenceError = 16;
+constexpr double kShareOfSize = 1e-7;    // as in the golden tolerance
+constexpr double kRoundingNoise = 1e-5;  // more than this of its size is no rounding any more
+// Memory may exceed the weights by a quarter and what buffers, threads and code take.
+constexpr double kWeightsFactor = 1.25;
+constexpr double kBufferMegabytes = 64;
+constexpr int kUncachedPatches = 4;  // the two paths part at the second one
+
+constexpr std::array kOutputs = {"loc",    "scale", "df", "component_loc", "component_scale",
+                                 "logits", "mean"};
+
+// What one mode came to on one subject.
+struct Verdict {
+  bool passed = false;
+  std::optional<double> figure = {}, bound = {};
+  std::string detail = {};
+};
+
+Verdict measured(double figure, double bound, std::string detail) {
+  return {holds(figure, bound), figure, bound, std::move(detail)};
+}
+Verdict failed(std::string detail) { return {.passed = false, .detail = std::move(detail)}; }
+
+Verdict measured_output(const std::string& what, double error, double bound) {
+  return measured(error, bound, fmt::format("{} is {:.2g} off, of {:.2g}", what, error, bound));
+}
+
+// How much of its bound a figure takes; what has none, or is no number, takes more than everything.
+double share(const Verdict& verdict) {
+  if (!verdict.figure || !verdict.bound) return verdict.passed ? 0 : HUGE_VAL;
+  if (!verdict.passed && holds(*verdict.figure, *verdict.bound)) return HUGE_VAL;
+  if (*verdict.figure == 0) return 0;
+  const double part = *verdict.figure / *verdict.bound;
+  return std::isnan(part) ? HUGE_VAL : part;
+}
+
+const Verdict& worst_of(const std::vector<Verdict>& verdicts) {
+  return *std::max_element(verdicts.begin(), verdicts.end(),
+                           [](const Verdict& a, const Verdict& b) { return share(a) < share(b); });
+}
+
+// Numbers that no network of this kind can say.
+std::string impossible(const Trace& trace) {
+  for (const char* name : kOutputs) {
+    for (const double value : output_of(trace, name)) {
+      if (!std::isfinite(value)) return fmt::format("{} holds {}", name, value);
+    }
+  }
+  const auto lowest = [](const std::vector<double>& values) {
+    return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+  };
+  if (lowest(trace.df) < 2) return fmt::format("df is {}, below 2", lowest(trace.df));
+  if (lowest(trace.scale) <= 0) return fmt::format("scale is {}", lowest(trace.scale));
+  if (lowest(trace.component_scale) <= 0) {
+    return fmt::format("component_scale is {}", lowest(trace.component_scale));
+  }
+  return {};
+}
+
+double rounding_bound(double own_error, double size) {
+  return kTimesReferenceError * own_error + kShareOfSize * size;
+}
+
+// One output over several cases, one after the other.
+std::vector<double> pooled(const Measured& who, std::span<const std::size_t> indices,
+                           const char* name) {
+  std::vector<double> values;
+  for (const std::size_t index : indices) {
+    const std::span<const double> some = output_of(who.answers[index].trace, name);
+    values.insert(values.end(), some.begin(), some.end());
+  }
+  return values;
+}
+
+class Production {
+ public:
+  Production(const VerifyOptions& options, const ModelInfo& model)
+      : options_(options),
+        patch_size_(model.patch_size),
+        yard_dtype_(options.engine.dtype == DType::f64 ? DType::f64 : DType::f32),
+        cases_(std::make_shared<const std::vector<Case>>(production_cases(model, options.seed))) {}
+
+  // The yardsticks first, then the modes that are not one of them.
+  void plan(Jobs& jobs) {
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      EngineOptions engine = engine_options(options_, Mode::reference);
+      engine.dtype = dtype;
+      const Extent extent = dtype == yard_dtype_ ? Extent::everything : Extent::traces;
+      auto& result = dtype == DType::f64 ? reference64_ : reference32_;
+      add_measure_jobs({&options_, engine, cases_, extent, true}, result, jobs);
+    }
+    jobs.push_back([this] { run_uncached(); });
+    for (const Mode mode : options_.modes) {
+      if (mode == Mode::reference && options_.engine.dtype == yard_dtype_) {
+        results_[mode] = yardstick();
+        continue;
+      }
+      results_[mode] = std::make_shared<Measured>();
+      add_measure_jobs({&options_, engine_options(options_, mode), cases_}, results_[mode], jobs);
+    }
+  }
+
+  void judge(Report& report) const {
+    const auto add = [&](const char* name, Verdict (Production::*subject)(Mode) const) {
+      report.checks.push_back(over_modes(name, [&](Mode mode) { return (this->*subject)(mode); }));
+    };
+    const auto add_accuracy = [&](const char* name, Subject subject) {
+      report.checks.push_back(
+          over_modes(name, [&](Mode mode) { return judge_accuracy(mode, subject); }));
+    };
+    add("one-forward-pass", &Production::judge_forward_pass);
+    add_accuracy("eight-autoregressive-steps", Subject::autoregressive);
+    add_accuracy("context-16-patches", Subject::context_16);
+    add_accuracy("context-32-patches", Subject::context_32);
+    add_accuracy("context-48-patches", Subject::context_48);
+    add_accuracy("context-64-patches", Subject::context_64);
+    add("speed", &Production::judge_speed);
+    add("memory-overhead", &Production::judge_memory);
+    add("kv-cache", &Production::judge_kv_cache);
+    add("varying-shapes", &Production::judge_shapes);
+    add("determinism", &Production::judge_determinism);
+  }
+
+ private:
+  const std::shared_ptr<Measured>& yardstick() const {
+    return yard_dtype_ == DType::f64 ? reference64_ : reference32_;
+  }
+
+  // The reference's path without a cache, which a cached engine must not follow.
+  void run_uncached() {
+    EngineOptions engine = engine_options(options_, Mode::reference);
+    engine.dtype = DType::f64;
+    engine.use_kv_cache = false;
+    const Case& item = (*cases_)[cases_of(Subject::autoregressive)[0]];
+    uncached_ = options_.load(options_.model, engine)
+                    ->trace(item.series, kUncachedPatches * patch_size_)
+                    .mean;
+  }
+
+  // One check from a subject's verdict on each mode: its figure is that of the mode nearest to, or
+  // furthest beyond, its bound.
+  template <typename Judge>
+  Check over_modes(const char* name, const Judge& judge_mode) const {
+    std::vector<Verdict> verdicts;
+    std::string detail;
+    for (const Mode mode : options_.modes) {
+      const std::string& complaint = results_.at(mode)->complaint;
+      verdicts.push_back(complaint.empty() ? judge_mode(mode) : failed(complaint));
+      detail += detail.empty() ? "" : "; ";
+      detail += about(mode, verdicts.back().detail);
+    }
+    const Verdict& worst = worst_of(verdicts);
+    return {.name = fmt::format("production/{}", name),
+            .passed = std::all_of(verdicts.begin(), verdicts.end(),
+                                  [](const Verdict& verdict) { return verdict.passed; }),
+            .figure = worst.figure,
+            .bound = worst.bound,
+            .detail = std::move(detail)};
+  }
+
+  std::vector<std::size_t> cases_of(Subject subject) const {
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < cases_->size(); ++i) {
+      if ((*cases_)[i].subject == subject) indices.push_back(i);
+    }
+    return indices;
+  }
+
+  // One output of one or several cases against float64.
+  Verdict judge_output(Mode mode, std::span<const std::size_t> indices, const char* name) const {
+    const std::vector<double> f64 = pooled(*reference64_, indices, name);
+    const double own = deviation(pooled(*reference32_, indices, name), f64).mean;
+    const double size = mean_size(f64);
+    const std::string what = fmt::format("{} of {}", name, (*cases_)[indices[0]].what);
+    if (mode == Mode::reference || !holds(own, kMaxOwnError * size)) {
+      // Its own rounding is all that `reference` can be held to without a golden; beyond this much
+      // it is no yardstick for anyone else.
+      return measured_output(what + " in float32", own, kMaxOwnError * size);
+    }
+    return measured_output(what, deviation(pooled(*results_.at(mode), indices, name), f64).mean,
+                           rounding_bound(own, size));
+  }
+
+  std::vector<Verdict> judge_cases(Mode mode, std::span<const std::size_t> indices) const {
+    for (const std::size_t index : indices) {
+      for (const auto* who : {&reference64_, &reference32_, &results_.at(mode)}) {
+        const Measured::Answer& answer = (*who)->answers[index];
+        const std::string wrong =
+            answer.complaint.empty() ? impossible(answer.trace) : answer.complaint;
+        if (!wrong.empty()) return {failed(fmt::format("{}: {}", (*cases_)[index].what, wrong))};
+      }
+    }
+    std::vector<Verdict> verdicts;
+    for (const char* name : kOutputs) {
+      // A single Student-T has no logits, and then nobody may have any.
+      if (pooled(*reference64_, indices, name).empty() &&
+          pooled(*results_.at(mode), indices, name).empty()) {
+        continue;
+      }
+      verdicts.push_back(judge_output(mode, indices, name));
+    }
+    return verdicts;
+  }
+
+  Verdict judge_accuracy(Mode mode, Subject subject) const {
+    const std::vector<std::size_t> indices = cases_of(subject);
+    std::vector<Verdict> verdicts;
+    if (subject == Subject::autoregressive) {
+      // Feeding back amplifies one direction of the error above all others, so that the errors of a
+      // single path differ by luck; those of several together do not.
+      verdicts = judge_cases(mode, indices);
+    } else {
+      for (const std::size_t& index : indices) {
+        for (Verdict& verdict : judge_cases(mode, std::span(&index, 1))) {
+          verdicts.push_back(std::move(verdict));
+        }
+      }
+    }
+    return verdicts.empty() ? failed("nothing was compared") : worst_of(verdicts);
+  }
+
+  // Also: other data, other answer. A network whose output is replaced by a constant, in every mode
+  // alike, agrees with itself perfectly.
+  Verdict judge_forward_pass(Mode mode) const {
+    const Verdict accuracy = judge_accuracy(mode, Subject::forward_pass);
+    if (!accuracy.passed) return accuracy;
+    const std::vector<Measured::Answer>& answers = results_.at(mode)->answers;
+    for (const char* name : {"component_loc", "component_scale"}) {
+      const std::span<const double> a = output_of(answers[0].trace, name);
+      const std::span<const double> b = output_of(answers[1].trace, name);
+      if (!(deviation(b, a).mean > kRoundingNoise * mean_size(a))) {
+        return failed(fmt::format(
+            "{} is the same for two different series: it does not come from the network", name));
+      }
+    }
+    return accuracy;
+  }
+
+  Verdict judge_speed(Mode mode) const {
+    const double ours = results_.at(mode)->milliseconds;
+    const double reference = yardstick()->milliseconds;
+    if (mode == Mode::reference && options_.engine.dtype == yard_dtype_) {
+      return {.passed = true, .detail = fmt::format("{:.3g} ms, the yardstick", ours)};
+    }
+    if (!(reference > 0 && std::isfinite(reference))) {
+      return failed("reference mode could not be timed, there is nothing to compare with");
+    }
+    return measured(
+        ours / reference, 1,
+        fmt::format("{:.3g} ms, {:.3g} times as fast as reference", ours, reference / ours));
+  }
+
+  Verdict judge_memory(Mode mode) const {
+    const Measured& result = *results_.at(mode);
+    if (!result.peak_megabytes) return failed("the memory of this process could not be read");
+    return measured(*result.peak_megabytes,
+                    kWeightsFactor * result.weights_megabytes + kBufferMegabytes,
+                    fmt::format("{:.1f} MB at its peak, the parameters are {:.1f} MB",
+                                *result.peak_megabytes, result.weights_megabytes));
+  }
+
+  // A name alone proves nothing: the forecast must also be the one that comes from a cache.
+  Verdict judge_kv_cache(Mode mode) const {
+    const Measured& result = *results_.at(mode);
+    if (result.kv_cache_name.empty() || result.kv_cache_name == "none") {
+      return failed("no cache for keys and values is in use");
+    }
+    if (result.replans != 0) {
+      return failed(fmt::format("{}: {} replans after warm-up, expected none", result.kv_cache_name,
+                                result.replans));
+    }
+    const std::size_t index = cases_of(Subject::autoregressive)[0];
+    const std::size_t size = uncached_.size();
+    const auto start_of = [&](const std::shared_ptr<Measured>& who) {
+      const std::vector<double>& mean = who->answers[index].trace.mean;
+      return std::span(mean).first(std::min(size, mean.size()));
+    };
+    const double error = deviation(start_of(results_.at(mode)), start_of(reference64_)).mean;
+    const double apart = deviation(uncached_, start_of(reference64_)).mean;
+    const double own = deviation(start_of(reference32_), start_of(reference64_)).mean;
+    const double rounding = rounding_bound(own, mean_size(start_of(reference64_)));
+    return measured(error, std::max(0.1 * apart, rounding),
+                    fmt::format("{}; {:.3g} from the cached path, the uncached one is {:.3g} away",
+                                result.kv_cache_name, error, apart));
+  }
+
+  Verdict judge_shapes(Mode mode) const {
+    const Measured& result = *results_.at(mode);
+    std::vector<std::string> bad = result.bad_shapes;
+    for (const std::size_t& index : cases_of(Subject::shapes)) {
+      const Verdict worst = worst_of(judge_cases(mode, std::span(&index, 1)));
+      if (!worst.passed) bad.push_back(worst.detail);
+    }
+    if (result.num_shapes == 0) return failed("no shape was tried");
+    return measured(static_cast<double>(bad.size()), 0,
+                    bad.empty() ? fmt::format("{} shapes", result.num_shapes) : bad.front());
+  }
+
+  Verdict judge_determinism(Mode mode) const {
+    const Measured& result = *results_.at(mode);
+    if (result.compared_values == 0) return failed("nothing was compared");
+    return measured(
+        result.differing_runs, 0,
+        fmt::format("{} of {} runs differ from the first, {} numbers each", result.differing_runs,
+                    kDeterminismRuns - 1, result.compared_values));
+  }
+
+  const VerifyOptions& options_;
+  int patch_size_;
+  DType yard_dtype_;  // of the `reference` that speed is compared with
+  std::shared_ptr<const std::vector<Case>> cases_;
+  std::shared_ptr<Measured> reference64_ = std::make_shared<Measured>();
+  std::shared_ptr<Measured> reference32_ = std::make_shared<Measured>();
+  std::vector<double> uncached_;  // the mean of the autoregressive case, float64
+  std::map<Mode, std::shared_ptr<Measured>> results_;
+};
+
+}  // namespace
+
+void add_production_jobs(const VerifyOptions& options, const ModelInfo& model, Report& report,
+                         Jobs& jobs) {
+  const auto production = std::make_shared<Production>(options, model);
+  production->plan(jobs);
+  jobs.push_back([production, &report] { production->judge(report); });
+}
+
+}  // namespace toto::validate

@@ -1,0 +1,160 @@
+// A report as JSON for machines, as Markdown to keep, and as a table for a terminal.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "validate/verify.h"
+
+namespace toto::validate {
+namespace {
+
+// Names come from folders and may hold anything: no line break or control character gets out.
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  std::replace_if(
+      line.begin(), line.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  return line;
+}
+
+// Inside a cell of a Markdown table, which may be shown as HTML.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : one_line(text)) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else {
+      if (std::string_view("|\\`*_[]").find(c) != std::string_view::npos) result += '\\';
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string number(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+std::string_view verdict(const Check& check) { return check.passed ? "pass" : "FAIL"; }
+
+bool is_golden(const Check& check) {
+  return check.name.starts_with("golden/") || check.name.starts_with("plausible/");
+}
+
+std::string summary(const Report& report) {
+  std::string text =
+      fmt::format("{}: {} of {} checks passed", report.passed() ? "PASSED" : "FAILED",
+                  report.num_passed(), report.checks.size());
+  if (!report.skipped.empty()) text += fmt::format(", {} skipped", report.skipped.size());
+  return text;
+}
+
+// NaN and infinities have no place in JSON: null, and such a check has not passed.
+void write_number(io::JsonWriter& json, std::string_view key, const std::optional<double>& value) {
+  json.key(key);
+  if (value && std::isfinite(*value)) {
+    json.value(*value);
+  } else {
+    json.null();
+  }
+}
+
+void write_check(io::JsonWriter& json, const Check& check) {
+  json.begin_object().field("name", check.name).field("passed", check.passed);
+  write_number(json, "figure", check.figure);
+  write_number(json, "bound", check.bound);
+  if (check.max_error) write_number(json, "max_error", check.max_error);
+  if (check.own_error) write_number(json, "reference_error", check.own_error);
+  if (!check.detail.empty()) json.field("detail", check.detail);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string json_text(const Report& report) {
+  io::JsonWriter json;
+  json.begin_object()
+      .field("passed", report.passed())
+      .field("version", version())
+      .field("dtype", name_of(report.dtype));
+  if (!report.model.empty()) {
+    json.field("model", report.model)
+        .field("trained", report.trained)
+        .field("weights_sha256", report.weights_sha256);
+  }
+  json.key("checks").begin_array();
+  for (const Check& check : report.checks) write_check(json, check);
+  json.end_array();
+  json.key("skipped").begin_array();
+  for (const Skipped& skipped : report.skipped) {
+    json.begin_object().field("name", skipped.name).field("reason", skipped.reason).end_object();
+  }
+  return json.end_array().end_object().take();
+}
+
+std::string markdown_text(const Report& report) {
+  std::string text = fmt::format("# toto verify\n\n**{}**\n\n- version {}\n- dtype {}\n",
+                                 summary(report), version(), name_of(report.dtype));
+  if (!report.model.empty()) {
+    text += fmt::format("- model {}{}, weights {}\n", cell(report.model),
+                        report.trained ? "" : " (untrained)", report.weights_sha256);
+  }
+  const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden);
+  if (any_golden) {
+    text +=
+        "\n## Goldens\n\nErrors are against the reference's float64 values; the bound comes from "
+        "the reference's own float32 error.\n\n"
+        "| check | result | mean error | largest error | reference's own | bound | remark |\n"
+        "|---|---|---:|---:|---:|---:|---|\n";
+    for (const Check& check : report.checks) {
+      if (!is_golden(check)) continue;
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(check.name),
+                          verdict(check), number(check.figure), number(check.max_error),
+                          number(check.own_error), number(check.bound), cell(check.detail));
+    }
+  }
+  if (std::any_of(report.checks.begin(), report.checks.end(), std::not_fn(is_golden))) {
+    text +=
+        "\n## On this model and this machine\n\n"
+        "| check | result | figure | bound | what it is |\n|---|---|---:|---:|---|\n";
+    for (const Check& check : report.checks) {
+      if (is_golden(check)) continue;
+      text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(check.name), verdict(check),
+                          number(check.figure), number(check.bound), cell(check.detail));
+    }
+  }
+  if (!report.skipped.empty()) {
+    text += "\n## Skipped: neither passed nor failed\n\n| check | why |\n|---|---|\n";
+    for (const Skipped& skipped : report.skipped) {
+      text += fmt::format("| {} | {} |\n", cell(skipped.name), cell(skipped.reason));
+    }
+  }
+  return text;
+}
+
+std::string table_text(const Report& report) {
+  std::size_t width = 0;
+  for (const Check& check : report.checks) width = std::max(width, check.name.size());
+  for (const Skipped& skipped : report.skipped) width = std::max(width, skipped.name.size());
+  std::string text =
+      fmt::format("      {:<{}}  {:>11}  {:>11}\n", "check", width, "figure", "at most");
+  for (const Check& check : report.checks) {
+    std::string line =
+        fmt::format("{}  {:<{}}  {:>11}  {:>11}", verdict(check), one_line(check.name), width,
+                    number(check.figure), number(check.bound));
+    if (!check.detail.empty()) line += "  " + one_line(check.detail);
+    text += line + "\n";
+  }
+  for (const Skipped& skipped : report.skipped) {
+    text +=
+        fmt::format("skip  {:<{}}  {}\n", one_line(skipped.name), width, one_line(skipped.reason));
+  }
+  return text + summary(report) + "\n";
+}
+
+}  // namespace toto::validate

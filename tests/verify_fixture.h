@@ -1,0 +1,87 @@
+// Engines with one thing wrong with them, and what verify says about them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "validate/verify.h"
+
+namespace toto::validate {
+
+// What is wrong with an engine: each hook sees how the engine was asked for and changes its answer.
+struct Fault {
+  std::function<void(const EngineOptions&)> on_load = {};
+  std::function<void(const EngineOptions&, const Series&, Trace&)> on_trace = {};
+  std::function<void(const EngineOptions&, std::span<const Series>, std::vector<Forecast>&)>
+      on_forecast = {};
+  std::function<std::string(const EngineOptions&, std::string)> cache_name = {};
+  std::int64_t replans = 0;
+};
+
+class FaultyRunner final : public Runner {
+ public:
+  FaultyRunner(std::unique_ptr<Runner> inner, const EngineOptions& options, const Fault& fault)
+      : inner_(std::move(inner)), options_(options), fault_(fault) {}
+
+  Trace trace(const Series& series, int horizon) override {
+    Trace trace = inner_->trace(series, horizon);
+    if (fault_.on_trace) fault_.on_trace(options_, series, trace);
+    return trace;
+  }
+  std::vector<Forecast> forecast(std::span<const Series> batch,
+                                 const ForecastOptions& options) override {
+    std::vector<Forecast> forecasts = inner_->forecast(batch, options);
+    if (fault_.on_forecast) fault_.on_forecast(options_, batch, forecasts);
+    return forecasts;
+  }
+  const ModelInfo& model() const override { return inner_->model(); }
+  std::string kv_cache_name() const override {
+    const std::string name = inner_->kv_cache_name();
+    return fault_.cache_name ? fault_.cache_name(options_, name) : name;
+  }
+  std::int64_t replans() const override { return fault_.replans; }
+
+ private:
+  std::unique_ptr<Runner> inner_;
+  EngineOptions options_;
+  Fault fault_;
+};
+
+// Loads real engines and puts the fault into each.
+inline Loader faulty(Fault fault) {
+  return [fault = std::move(fault)](const std::string& folder, const EngineOptions& options) {
+    std::unique_ptr<Runner> inner = load_runner(folder, options);
+    if (fault.on_load) fault.on_load(options);
+    return std::make_unique<FaultyRunner>(std::move(inner), options, fault);
+  };
+}
+
+// Calls change(values) for everything the network itself says in a trace.
+template <typename Change>
+void change_network(Trace& trace, const Change& change) {
+  for (auto* values :
+       {&trace.df, &trace.component_loc, &trace.component_scale, &trace.logits, &trace.mean}) {
+    change(*values);
+  }
+}
+
+inline std::vector<std::string> failed_names(const Report& report) {
+  std::vector<std::string> names;
+  for (const Check& check : report.checks) {
+    if (!check.passed) names.push_back(check.name);
+  }
+  return names;
+}
+
+inline const Check& find_check(const Report& report, std::string_view name) {
+  for (const Check& check : report.checks) {
+    if (check.name == name) return check;
+  }
+  throw std::runtime_error("no check " + std::string(name));
+}
+
+}  // namespace toto::validate
