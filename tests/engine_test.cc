@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -26,7 +27,9 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 void expect_same(const Forecast& a, const Forecast& b, const std::string& what) {
   const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
-    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](float u, float v) {
+      return std::bit_cast<std::uint32_t>(u) == std::bit_cast<std::uint32_t>(v);
+    });
   };
   EXPECT_EQ(a.id, b.id) << what;
   EXPECT_TRUE(same(a.mean, b.mean)) << what << ": mean";
