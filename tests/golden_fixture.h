@@ -82,6 +82,7 @@ class TensorFile {
 
   void save() const {
     std::vector<io::TensorInfo> infos;
+    infos.reserve(tensors.size());
     for (const Tensor& tensor : tensors) infos.push_back(tensor.info);
     io::SafetensorsWriter writer(path_, infos, metadata);
     for (const Tensor& tensor : tensors) writer.append(tensor.bytes.data(), tensor.bytes.size());
@@ -108,6 +109,7 @@ struct MadeGolden {
 
   static std::vector<double> ramp(std::int64_t count, double first) {
     std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) values.push_back(first + 0.5 * double(i));
     return values;
   }

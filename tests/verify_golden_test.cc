@@ -60,9 +60,8 @@ TEST(VerifyGoldens, NamesEveryOutputAndItsErrors) {
   for (const Check& check : report.checks) {
     names.push_back(check.name);
     if (check.name == "plausible/long_horizon") continue;
-    ASSERT_TRUE(check.figure && check.bound && check.max_error && check.own_error) << check.name;
-    EXPECT_LE(*check.figure, *check.max_error) << check.name;
-    EXPECT_GE(*check.bound, 1.25 * *check.own_error) << check.name;
+    EXPECT_LE(check.figure.value_or(NAN), check.max_error.value_or(NAN)) << check.name;
+    EXPECT_GE(check.bound.value_or(NAN), 1.25 * check.own_error.value_or(NAN)) << check.name;
   }
   std::vector<std::string> expected;
   for (const char* mode : {"reference", "default"}) {
@@ -76,8 +75,7 @@ TEST(VerifyGoldens, NamesEveryOutputAndItsErrors) {
   EXPECT_EQ(names, expected);
 }
 
-// --------------------------------------------------------------------------------- tampered
-// goldens
+// -------------------------------------------------------------------------------- tampered goldens
 
 constexpr const char* kOutputs[] = {
     "loc", "scale", "df", "component_loc", "component_scale", "logits", "mean", "mean_no_cache"};

@@ -26,8 +26,7 @@ constexpr std::array kFolderFiles = {kCaseFile, "config.json", "model.safetensor
 // sparse file of terabytes from being read into memory.
 constexpr std::uint64_t kMaxCaseBytes = std::uint64_t{1} << 30;
 
-// ------------------------------------------------------------------------------------ the case
-// file
+// ----------------------------------------------------------------------------------- the case file
 
 class CaseReader {
  public:
@@ -134,8 +133,7 @@ class CaseReader {
   io::Safetensors file_;
 };
 
-// ---------------------------------------------------------------------------------- is it
-// evidence?
+// --------------------------------------------------------------------------------- is it evidence?
 
 void check_own_error(const CaseReader& file, const std::string& what, std::span<const double> f32,
                      std::span<const double> f64) {
@@ -149,11 +147,12 @@ void check_own_error(const CaseReader& file, const std::string& what, std::span<
        file.path(), what, error, kMaxOwnError, size);
 }
 
-void check_own_errors(const CaseReader& file, const GoldenOutput& output) {
+void check_own_errors(const CaseReader& file, const Golden& golden, const GoldenOutput& output) {
   check_own_error(file, fmt::format("\"{}\"", output.name), output.f32, output.f64);
   if (output.series_size == 0) return;
-  for (std::size_t at = 0; at < output.f64.size(); at += output.series_size) {
-    check_own_error(file, fmt::format("\"{}\" of series {}", output.name, at / output.series_size),
+  for (std::size_t i = 0; i * output.series_size < output.f64.size(); ++i) {
+    const std::size_t at = i * output.series_size;
+    check_own_error(file, fmt::format("\"{}\" of {}", output.name, golden.series_name(i)),
                     std::span(output.f32).subspan(at, output.series_size),
                     std::span(output.f64).subspan(at, output.series_size));
   }
@@ -204,8 +203,7 @@ void check_labels(const Golden& golden) {
   }
 }
 
-// -------------------------------------------------------------------------------------------
-// inputs
+// ------------------------------------------------------------------------------------------ inputs
 
 template <typename T>
 std::vector<T> entry_of(const std::vector<T>& all, std::size_t index, std::size_t num_entries) {
@@ -251,8 +249,7 @@ void read_inputs(const CaseReader& file, Golden& golden) {
   }
 }
 
-// ------------------------------------------------------------------------------------------
-// outputs
+// ----------------------------------------------------------------------------------------- outputs
 
 void read_outputs(const CaseReader& file, Golden& golden) {
   const auto batch = static_cast<std::int64_t>(golden.batch.size());
@@ -283,14 +280,14 @@ void read_outputs(const CaseReader& file, Golden& golden) {
   }
 }
 
-// ------------------------------------------------------------------------------------------
-// folders
+// ----------------------------------------------------------------------------------------- folders
 
 bool is_golden(const fs::path& folder) {
-  // Any of its files makes it one: a golden that lost its case must be missed, not skipped.
+  // Any of its files makes it one, and so does not being allowed to look: a golden that lost its
+  // case must be missed, not skipped.
   return std::any_of(kFolderFiles.begin(), kFolderFiles.end(), [&folder](const char* file) {
-    std::error_code ignored;
-    return fs::exists(folder / file, ignored);
+    std::error_code error;
+    return fs::exists(folder / file, error) || error;
   });
 }
 
@@ -304,7 +301,7 @@ std::vector<fs::path> goldens_in(const std::string& path) {
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->is_directory() && is_golden(entry->path())) found.push_back(entry->path());
+    if (is_golden(entry->path())) found.push_back(entry->path());
   }
   if (error) {
     fail(ErrorCode::not_found, "{}: cannot be read: {}", path, error.message());
@@ -346,6 +343,11 @@ double tolerance(std::span<const double> f32, std::span<const double> f64) {
   return 1.25 * deviation(f32, f64).mean + 1e-7 * mean_size(f64);
 }
 
+std::string Golden::series_name(std::size_t index) const {
+  const auto variates = static_cast<std::size_t>(num_variates);
+  return fmt::format("series {}, variate {}", index / variates, index % variates);
+}
+
 void Golden::check_fits(const ModelInfo& model) const {
   if (patch_size != model.patch_size || num_components != model.num_components) {
     fail(ErrorCode::corrupt_file,
@@ -362,7 +364,10 @@ std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths) {
   std::set<std::string> names;
   for (const std::string& path : paths) {
     for (const fs::path& folder : goldens_in(path)) {
-      const fs::path canonical = fs::canonical(folder);
+      std::error_code error;
+      const fs::path canonical = fs::canonical(folder, error);
+      if (error)
+        fail(ErrorCode::not_found, "{}: cannot be read: {}", folder.string(), error.message());
       if (!seen.insert(canonical).second) continue;  // named twice
       std::string name = canonical.filename().string();
       // Names of checks must tell two goldens of one folder name apart.
@@ -387,7 +392,7 @@ Golden read_golden(const GoldenFolder& folder) {
   check_nothing_unknown(file, golden.outputs);
   for (const GoldenOutput& output : golden.outputs) {
     check_range(file, output);
-    check_own_errors(file, output);
+    check_own_errors(file, golden, output);
   }
   check_labels(golden);
   return golden;

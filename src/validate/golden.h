@@ -46,6 +46,8 @@ struct Golden {
   std::vector<Series> batch;
   std::vector<GoldenOutput> outputs;  // in the order of the format
 
+  // "series 3, variate 1": which one the values of GoldenOutput::series_size number `index` are of.
+  std::string series_name(std::size_t index) const;
   // Error(corrupt_file) if the loaded model answers in other shapes than the golden holds.
   void check_fits(const ModelInfo& model) const;
 };

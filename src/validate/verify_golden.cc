@@ -59,10 +59,8 @@ template <typename Visit>
 void for_each_part(const Golden& golden, const GoldenOutput& output, const Visit& visit) {
   visit(std::string("all"), std::size_t{0}, output.f64.size());
   if (output.series_size == 0 || output.series_size == output.f64.size()) return;
-  const std::size_t variates = golden.num_variates;
   for (std::size_t i = 0; i * output.series_size < output.f64.size(); ++i) {
-    visit(fmt::format("series {}, variate {}", i / variates, i % variates), i * output.series_size,
-          output.series_size);
+    visit(golden.series_name(i), i * output.series_size, output.series_size);
   }
 }
 
@@ -154,8 +152,7 @@ Check judge_plausibility(const Golden& golden, const Answers& ours32, const Answ
   return measured_check(fmt::format("plausible/{}", golden.name), worst, 1, worst_part);
 }
 
-// ----------------------------------------------------------------------------------------------
-// jobs
+// -------------------------------------------------------------------------------------------- jobs
 
 // One golden while its jobs run; the answers of `reference` serve two of them.
 struct Session {

@@ -16,8 +16,7 @@ constexpr int kSpeedRuns = 5;
 constexpr int kShapeSamples = 3;
 constexpr double kMegabyte = 1 << 20;
 
-// ------------------------------------------------------------------------------------------
-// workload
+// ---------------------------------------------------------------------------------------- workload
 
 Case shape_case(std::string what, Series series, int horizon) {
   return {Subject::shapes, std::move(what), std::move(series), horizon};
@@ -64,8 +63,7 @@ void add_shape_cases(int patch, int long_context, std::uint64_t seed, std::vecto
   cases.push_back(shape_case("values around 1e31", std::move(huge), patch));
 }
 
-// --------------------------------------------------------------------------------------------
-// memory
+// ------------------------------------------------------------------------------------------ memory
 
 // A line of /proc/self/status in megabytes; absent where there is no such file.
 std::optional<double> status_megabytes(std::string_view key) {
@@ -95,8 +93,7 @@ class PeakMemory {
   std::optional<double> before_;
 };
 
-// -------------------------------------------------------------------------------------------
-// running
+// ----------------------------------------------------------------------------------------- running
 
 struct Running {
   MeasurePlan plan;

@@ -239,7 +239,7 @@ class Production {
   // Also: other data, other answer. A network whose output is replaced by a constant, in every mode
   // alike, agrees with itself perfectly.
   Verdict judge_forward_pass(Mode mode) const {
-    const Verdict accuracy = judge_accuracy(mode, Subject::forward_pass);
+    Verdict accuracy = judge_accuracy(mode, Subject::forward_pass);
     if (!accuracy.passed) return accuracy;
     const std::vector<Measured::Answer>& answers = results_.at(mode)->answers;
     for (const char* name : {"component_loc", "component_scale"}) {
