@@ -23,7 +23,6 @@ demo: build ## forecast real data with the bundled model and draw a chart
 test: setup ## build everything and run all tests
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
-	@python3 tools/check_layers.py
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/threads.h"
+#include "base/memory.h"
 #include "test_model.h"
 
 namespace toto {
@@ -392,14 +393,66 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
 
 // What cannot fit is refused before memory is taken.
 TEST_F(EngineTest, TooMuchMemoryIsRefused) {
-  const Engine engine = Engine::load(model_);
   ForecastOptions options;
   options.horizon = kMaxHorizon;
   options.num_samples = kMaxSamples;
+  for (const Mode mode : {Mode::standard, Mode::reference}) {
+    const Engine engine = Engine::load(model_, {.mode = mode});
+    ErrorCode code = ErrorCode::internal;
+    const std::string sentence = error_of([&] { engine.forecast(walk(1, 20), options); }, &code);
+    EXPECT_EQ(code, ErrorCode::out_of_memory) << sentence;
+    EXPECT_NE(sentence.find("MB are free"), std::string::npos) << sentence;
+  }
+}
+
+TEST_F(EngineTest, AnAnswerTooLargeForMemoryIsRefused) {
+  const Engine engine = Engine::load(model_);
+  ForecastOptions options;
+  options.horizon = kMaxHorizon;
+  options.decode = Decode::mean;
+  options.quantiles.assign(1000, 0.5);
+  for (std::size_t q = 0; q < options.quantiles.size(); ++q)
+    options.quantiles[q] = 0.1 + 1e-4 * double(q);
+  const std::vector<Series> batch(2000, walk(1, 20));  // 800 GB of quantiles
   ErrorCode code = ErrorCode::internal;
-  const std::string sentence = error_of([&] { engine.forecast(walk(1, 20), options); }, &code);
+  const std::string sentence = error_of([&] { engine.forecast(batch, options); }, &code);
   EXPECT_EQ(code, ErrorCode::out_of_memory) << sentence;
-  EXPECT_NE(sentence.find("MB"), std::string::npos);
+  EXPECT_NE(sentence.find("answer needs"), std::string::npos) << sentence;
+}
+
+// A small file may ask for a large head once unembedding and head are one layer: 150 MB for 29 GB.
+TEST(EngineLoad, AFoldedHeadTooLargeForMemoryIsRefused) {
+  const TemporaryFolder folder;
+  if (available_memory() > std::uint64_t{28} << 30) GTEST_SKIP() << "this machine has the memory";
+  Config config = small_config();
+  config.embed_dim = 24;
+  config.num_heads = 1;
+  config.mlp_hidden_dim = 2;
+  config.num_layers = 1;
+  config.spacewise_every_n_layers = -1;
+  config.patch_size = 65536;
+  config.num_components = 1024;
+  const std::string model = made_model(folder, config);
+  ErrorCode code = ErrorCode::internal;
+  const std::string sentence = error_of([&] { Engine::load(model); }, &code);
+  EXPECT_EQ(code, ErrorCode::out_of_memory) << sentence;
+  EXPECT_NE(sentence.find("MB are free"), std::string::npos) << sentence;
+}
+
+TEST_F(EngineTest, NumbersBeyondFloat32AreItsLargest) {
+  Series series = walk(1, 64);
+  for (std::size_t i = 0; i < series.values.size(); ++i)
+    series.values[i] = (i % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::max();
+  ForecastOptions options;
+  options.horizon = 40;
+  options.quantiles = {1e-300, 0.1, 0.9, 1 - 1e-16};
+  for (const Mode mode : {Mode::standard, Mode::reference}) {
+    const Forecast forecast = Engine::load(model_, {.mode = mode}).forecast(series, options);
+    for (const auto* values : {&forecast.mean, &forecast.median, &forecast.quantiles}) {
+      for (const float value : *values) ASSERT_TRUE(std::isfinite(value));
+    }
+    EXPECT_EQ(forecast.quantiles[0], -std::numeric_limits<float>::max());
+  }
 }
 
 TEST_F(EngineTest, CancelledBetweenSteps) {

@@ -5,33 +5,19 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
-#include <new>
 #include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
 
-namespace {
-std::atomic<long> allocations = 0;
-}  // namespace
-
-// Not inlined, or GCC takes the halves apart and warns of a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "allocation_hook.h"
 
 namespace toto {
 namespace {
@@ -103,7 +89,7 @@ TEST(Cdf, AgreesWithBoostForEveryDf) {
       const long double tail = cdf(complement(t, static_cast<long double>(x)));
       const long double density = pdf(t, static_cast<long double>(x));
       if (tail < 1e-290L) break;
-      SCOPED_TRACE(testing::Message() << "df " << df << " x " << x);
+      SCOPED_TRACE(::testing::Message() << "df " << df << " x " << x);
       ASSERT_NEAR(exact.cdf(x), static_cast<double>(1 - tail), 3e-15);
       ASSERT_NEAR(exact.cdf(-x), static_cast<double>(tail), 3e-15);
       // Far out, too: 1e-12 of what is left.
@@ -386,14 +372,14 @@ TEST(MixtureCdf, AllocatesNothing) {
   std::mt19937_64 engine(8);
   Case c = random_case(engine, 24);
   c.workspace.resize(StudentMixture::workspace_doubles(24));
-  const long before = allocations;
+  const long before = testing::allocations;
   const StudentMixture mixture(c.workspace,
                                MixtureParameters<double>{c.df, c.loc, c.scale, c.logits}, {});
   const MixtureCdf exact(mixture);
   double total = exact.mean() + exact.standard_deviation() + exact.cdf(0) + exact.pdf(0);
   for (const double p : kLevels) total += exact.quantile(p) + exact.trimmed_mean(p / 3, p / 3);
   for (std::uint32_t i = 0; i < 100; ++i) total += mixture.sample(random_words({.sample = i}));
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(testing::allocations, before);
   EXPECT_TRUE(std::isfinite(total));
 }
 

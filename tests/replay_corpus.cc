@@ -1,4 +1,5 @@
-// Runs a fuzz target over every file of a folder: the corpus stays a test where libFuzzer is not used.
+// Runs a fuzz target over every file of a folder: the corpus stays a test where libFuzzer is not
+// used.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

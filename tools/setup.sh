@@ -3,8 +3,8 @@
 # As root or with sudo; elsewhere it prints the exact list and stops.
 set -euo pipefail
 
-build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libgtest-dev)
-dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3)
+build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libgtest-dev python3)
+dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 case "${1:-build}" in
   build) packages=("${build[@]}") ;;

@@ -47,7 +47,7 @@ AlignedBytes::AlignedBytes(std::size_t size) : size_(size) {
   // Through operator new, so that tests can count allocations and make any one of them fail.
   data_ = static_cast<std::byte*>(::operator new(size, alignment, std::nothrow));
   if (data_ == nullptr) {
-    fail(ErrorCode::out_of_memory, "cannot allocate {:.1f} MB; free memory or use a smaller batch",
+    fail(ErrorCode::out_of_memory, "cannot allocate {:.1f} MB; free memory or ask for less",
          static_cast<double>(size) / 1e6);
   }
   if (static_cast<std::size_t>(alignment) == kHugePage) madvise(data_, size, MADV_HUGEPAGE);
@@ -70,12 +70,7 @@ AlignedBytes::~AlignedBytes() {
 void Arena::reserve(std::size_t bytes) {
   if (bytes <= block_.size()) return;
   block_ = AlignedBytes();  // free the old block first: the two together may not fit
-  if (const std::uint64_t available = available_memory(); bytes > available) {
-    fail(ErrorCode::out_of_memory,
-         "this forecast needs {:.0f} MB and {:.0f} MB are free; use fewer samples or a shorter "
-         "horizon",
-         static_cast<double>(bytes) / 1e6, static_cast<double>(available) / 1e6);
-  }
+  require_memory(bytes, "this forecast", "use fewer samples or a shorter horizon");
   block_ = AlignedBytes(bytes);
 }
 
@@ -87,6 +82,13 @@ std::uint64_t available_memory() {
     available = std::min(available, limit > used ? limit - used : 0);
   }
   return available;
+}
+
+void require_memory(std::uint64_t bytes, const char* what, const char* advice) {
+  if (const std::uint64_t available = available_memory(); bytes > available) {
+    fail(ErrorCode::out_of_memory, "{} needs {:.0f} MB and {:.0f} MB are free; {}", what,
+         static_cast<double>(bytes) / 1e6, static_cast<double>(available) / 1e6, advice);
+  }
 }
 
 }  // namespace toto

@@ -74,7 +74,6 @@ class Arena {
     return measuring_ ? nullptr : reinterpret_cast<T*>(block_.data() + offset);
   }
   std::size_t used() const { return used_; }
-  std::size_t capacity() const { return block_.size(); }
 
  private:
   AlignedBytes block_;
@@ -84,5 +83,9 @@ class Arena {
 
 // Bytes this process may still take: physical memory or the cgroup's limit, whichever is less.
 std::uint64_t available_memory();
+
+// Error(out_of_memory) if `what` needs more than that. Memory handed out before it is used would
+// otherwise let the process be killed in the middle of its work.
+void require_memory(std::uint64_t bytes, const char* what, const char* advice);
 
 }  // namespace toto

@@ -58,7 +58,7 @@ int usable_cores() {
 ThreadPool::ThreadPool(int num_threads) {
   try {
     for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
     // Fewer threads than asked compute the same bits, only slower.
   }
 }

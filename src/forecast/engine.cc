@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "forecast/forecaster.h"
 #include "forecast/outputs.h"
+#include "forecast/plan.h"
 #include "forecast/reference_forecaster.h"
 #include "forecast/series.h"
 #include "model/checkpoint.h"
@@ -56,6 +57,33 @@ EngineOptions resolve(EngineOptions options) {
   return options;
 }
 
+// What loading will keep: checked first, because a small file may ask for a large folded head.
+std::uint64_t bytes_needed(const Config& config, const EngineOptions& options) {
+  const auto parameters = static_cast<std::uint64_t>(config.num_parameters(true));
+  if (options.mode == Mode::reference)
+    return parameters * (options.dtype == DType::f64 ? sizeof(double) : sizeof(float));
+  const std::uint64_t head = std::uint64_t(config.patch_size) * config.params_per_step();
+  return parameters * sizeof(float) +
+         head * (config.embed_dim * sizeof(float) + sizeof(float) + sizeof(double));
+}
+
+// Answers of many series, steps and samples may be larger than anything the forecast itself needs.
+// Only what `out` does not hold yet counts, and only if it is worth asking the system.
+void require_output_memory(std::span<const Series> batch, const PathPlan& paths,
+                           const ForecastOptions& request, const std::vector<Forecast>& out) {
+  constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::size_t needed = output_bytes(batch[i], paths.num_paths, request);
+    const std::size_t held = held_bytes(out[i]);
+    bytes += needed > held ? needed - held : 0;
+  }
+  if (bytes > kWorthAsking) {
+    require_memory(bytes, "this forecast's answer",
+                   "ask for fewer series, samples or quantiles, or a shorter horizon");
+  }
+}
+
 std::string folder_name(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
@@ -69,9 +97,13 @@ struct Engine::Impl {
       : options(resolve(wanted)), pool(options.threads) {
     const auto start = std::chrono::steady_clock::now();
     const Checkpoint checkpoint = Checkpoint::open(folder);
-    // Hashing reads the files once more; beside the packing it costs no time.
+    require_memory(bytes_needed(checkpoint.config(), options), folder.c_str(),
+                   "its config.json asks for that much");
+    // Hashing reads the files once more; beside the packing it costs no time. Where no thread can
+    // be had it is done afterwards.
     std::future<std::string> hash =
-        std::async(std::launch::async, [&checkpoint] { return checkpoint.files().sha256(); });
+        std::async(std::launch::async | std::launch::deferred,
+                   [&checkpoint] { return checkpoint.files().sha256(); });
     if (options.mode == Mode::reference && options.dtype == DType::f64) {
       reference64.emplace(checkpoint);
       info.weight_bytes = reference64->weight_bytes();
@@ -108,6 +140,7 @@ struct Engine::Impl {
     timings.prefill = timings.decode = 0;
     const PathPlan paths(request, config.patch_size);
     out.resize(batch.size());
+    require_output_memory(batch, paths, request, out);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const ContextShape context = context_shape(batch[i], request.max_context, config.patch_size);
       prepare_output(batch[i], context.length, paths.num_paths, request, out[i]);
@@ -119,7 +152,7 @@ struct Engine::Impl {
         if (reference64) {
           reference_forecast(*reference64, batch[i], request, options.use_kv_cache, pool, out[i],
                              timings, trace);
-        } else {
+        } else if (reference32) {
           reference_forecast(*reference32, batch[i], request, options.use_kv_cache, pool, out[i],
                              timings, trace);
         }

@@ -40,16 +40,21 @@ struct Cell {
   std::size_t plane;
 };
 
+// Answers are float32: a number beyond its range is its largest, never an infinity.
+float saturated(double value) noexcept {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
+}
+
 // Mean, median, quantiles and point from anything that has them.
 template <typename Source>
 void write_cell(const Source& source, double mean, const ForecastOptions& options,
                 const Cell& cell) noexcept {
-  cell.out.mean[cell.at] = static_cast<float>(mean);
-  cell.out.median[cell.at] = static_cast<float>(source.quantile(0.5));
-  cell.out.point[cell.at] = static_cast<float>(point_of(options.point, source));
+  cell.out.mean[cell.at] = saturated(mean);
+  cell.out.median[cell.at] = saturated(source.quantile(0.5));
+  cell.out.point[cell.at] = saturated(point_of(options.point, source));
   for (std::size_t q = 0; q < options.quantiles.size(); ++q) {
-    cell.out.quantiles[q * cell.plane + cell.at] =
-        static_cast<float>(source.quantile(options.quantiles[q]));
+    cell.out.quantiles[q * cell.plane + cell.at] = saturated(source.quantile(options.quantiles[q]));
   }
 }
 
@@ -68,6 +73,20 @@ void prepare_output(const Series& series, int context_length, int num_paths,
   out.point.resize(plane);
   out.quantiles.resize(plane * options.quantiles.size());
   out.samples.resize(options.keep_samples ? plane * out.num_samples : 0);
+}
+
+std::size_t output_bytes(const Series& series, int num_paths,
+                         const ForecastOptions& options) noexcept {
+  const std::size_t samples =
+      options.keep_samples && options.decode != Decode::mean ? std::size_t(num_paths) : 0;
+  return std::size_t(series.num_variates) * options.horizon *
+         (3 + options.quantiles.size() + samples) * sizeof(float);
+}
+
+std::size_t held_bytes(const Forecast& out) noexcept {
+  return (out.mean.capacity() + out.median.capacity() + out.point.capacity() +
+          out.quantiles.capacity() + out.samples.capacity()) *
+         sizeof(float);
 }
 
 template <typename T>

@@ -15,6 +15,11 @@ namespace toto {
 void prepare_output(const Series& series, int context_length, int num_paths,
                     const ForecastOptions& options, Forecast& out);
 
+// Bytes of the arrays it sizes, and of those an answer has room for.
+std::size_t output_bytes(const Series& series, int num_paths,
+                         const ForecastOptions& options) noexcept;
+std::size_t held_bytes(const Forecast& out) noexcept;
+
 // Scratch for one step's distribution, one a thread.
 constexpr std::size_t step_workspace_doubles(std::size_t num_components) {
   return 4 * num_components + StudentMixture::workspace_doubles(num_components);

@@ -70,8 +70,10 @@ bool is_count(Kind kind) noexcept {
   return kind == Kind::mean_minus_std || kind == Kind::mean_plus_std;
 }
 
-// `spec` is the point as its user wrote it.
-void check(const Point& point, std::string_view spec) {
+// `written` gives the point as its user wrote it: asked for an error only, a forecast allocates
+// nothing.
+template <typename Written>
+void check(const Point& point, const Written& written) {
   const Form* form = form_of(point.kind);
   if (form == nullptr) {
     fail(ErrorCode::invalid_argument, "point: there is no kind {}; expected 0 to {}",
@@ -82,7 +84,7 @@ void check(const Point& point, std::string_view spec) {
     if (!(point.a >= 0 && std::isfinite(point.a))) {
       fail(ErrorCode::invalid_argument,
            "point {}: {} standard deviations; expected zero or more, the sign is in the name",
-           shown(spec), point.a);
+           shown(written()), point.a);
     }
   } else if (is_share(point.kind)) {
     const double limit = point.kind == Kind::trimmed_mean ? 0.5 : 1.0;
@@ -90,7 +92,7 @@ void check(const Point& point, std::string_view spec) {
       fail(ErrorCode::invalid_argument,
            "point {}: a share of {} cut from {} {}; expected at least 0 and less than {} (a number "
            "above 1 is a percentage)",
-           shown(spec), point.a, limit < 1 ? "each end" : "one end",
+           shown(written()), point.a, limit < 1 ? "each end" : "one end",
            point.a >= limit ? "leaves nothing" : "makes no sense", limit);
     }
   } else if (!(point.a > 0 && point.a < 1)) {
@@ -98,23 +100,25 @@ void check(const Point& point, std::string_view spec) {
          "point {}: the level is {}; expected a level between 0 and 1, both excluded (a number "
          "above "
          "1 is a percentage)",
-         shown(spec), point.a);
+         shown(written()), point.a);
   }
   if (point.kind == Kind::mean_quantile_mix && !(point.b >= 0 && point.b <= 1)) {
     fail(ErrorCode::invalid_argument,
-         "point {}: the quantile's weight is {}; expected a weight from 0 to 1", shown(spec),
+         "point {}: the mean's weight is {}; expected a weight from 0 to 1", shown(written()),
          point.b);
   }
   if (point.kind == Kind::quantile_plus_std && !std::isfinite(point.b)) {
     fail(ErrorCode::invalid_argument,
-         "point {}: {} standard deviations; expected a finite number of them", shown(spec),
+         "point {}: {} standard deviations; expected a finite number of them", shown(written()),
          point.b);
   }
 }
 
 }  // namespace
 
-void check_point(const Point& point) { check(point, name_of(point)); }
+void check_point(const Point& point) {
+  check(point, [&] { return name_of(point); });
+}
 
 Point parse_point(std::string_view spec) {
   for (const Form& form : kForms) {
@@ -138,7 +142,7 @@ Point parse_point(std::string_view spec) {
     }
     point.a = parse_number(spec, rest, form);
     if (!is_count(form.kind) && point.a > 1) point.a /= 100;
-    check(point, spec);
+    check(point, [&] { return spec; });
     return point;
   }
   fail(ErrorCode::invalid_argument,

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "forecast/outputs.h"
 #include "forecast/scaler.h"
@@ -161,8 +162,10 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
   timings.prefill += milliseconds_since(start);
 
   const auto decode_start = std::chrono::steady_clock::now();
-  // [variate][step][path]
-  std::vector<float> paths(std::size_t(variates) * plan.path_steps * plan.num_paths);
+  const std::size_t num_values = std::size_t(variates) * plan.path_steps * plan.num_paths;
+  require_memory(num_values * sizeof(float), "this forecast",
+                 "use fewer samples or a shorter horizon");
+  std::vector<float> paths(num_values);  // [variate][step][path]
   for (int p = 0; p < plan.num_paths; ++p) {
     Path<T> path = context;
     std::vector<T> raw = first;

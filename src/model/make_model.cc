@@ -80,6 +80,7 @@ void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
   }
   const std::vector<TensorSpec> specs = tensor_specs(config, false);
   std::vector<io::TensorInfo> tensors;
+  tensors.reserve(specs.size());
   for (const TensorSpec& spec : specs) {
     tensors.push_back({.name = "model." + spec.name, .type = type, .shape = spec.shape});
   }

@@ -35,7 +35,8 @@ void Rotary::prefill_factors(int position, float* dst) const noexcept {
 
 void Rotary::decode_factors(int position, int prefill_length, float* dst) const noexcept {
   const int centre = (prefill_length - 1) / 2;
-  factors(position, position - position / 2 + centre, dst);
+  const int exponent = position - position / 2 + centre;
+  factors(position, exponent, dst);
 }
 
 void Rotary::factors(int position, double exponent, float* dst) const noexcept {
