@@ -1,13 +1,15 @@
 // The table of kernels: every numeric inner loop of the optimised modes, once per instruction set.
 //
 // The same bits on every instruction set: outputs are vectorised over, sums are not. A sum over K
-// runs in blocks of kSumBlock: inside a block one fused multiply-add after the other from zero;
-// then the block is added to the total, and what that addition rounded away to a compensation that
-// joins at the end. Row reductions use kPartialSums interleaved partial sums, added pairwise.
-// Nothing depends on the number of rows, the tile, the thread or the vector width.
+// runs in blocks of sum_block(K): inside a block one fused multiply-add after the other; then the
+// block is added to the total, and what that addition rounded away begins the next block (Kahan's
+// sum). Bias and residual join before the one last rounding. Row reductions use kPartialSums
+// interleaved partial sums, added pairwise. Nothing depends on the number of rows, the tile, the
+// thread or the vector width.
 //
-// Short compensated blocks leave well under half of PyTorch's float32 error: a bound drawn from the
-// reference's own rounding then holds for every single series, also where the reference was lucky.
+// Why so careful: a bound drawn from the reference's own rounding must hold for every single
+// series, also where the reference was lucky. Short sums of small models need the shortest blocks:
+// there the reference rounds least.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +19,12 @@
 namespace toto {
 
 inline constexpr int kPanel = 32;        // output columns packed together, [K][kPanel]
-inline constexpr int kSumBlock = 8;      // terms summed before they are added to the total
 inline constexpr int kValueBlock = 64;   // the same for attention's weighted mean, uncompensated
 inline constexpr int kPartialSums = 16;  // interleaved sums of a row reduction
 inline constexpr int kKeyPanel = 16;     // cached keys stored together, [head_dim][kKeyPanel]
+
+// Terms of a sum of `depth` that are added up before they join the total.
+constexpr int sum_block(int depth) { return depth < 512 ? 16 : 64; }
 
 // What happens to `sum + bias` on its way to dst.
 enum class Epilogue {

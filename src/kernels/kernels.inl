@@ -14,128 +14,7 @@ TOTO_INLINE Vec exp(Vec x) {
 
 TOTO_INLINE Vec silu(Vec x) { return div(x, add(broadcast(1.0f), exp(sub(zero(), x)))); }
 
-// Sums of kRows rows and one panel on their way: the total and what its additions rounded away.
-template <int kRows>
-struct PanelSums {
-  alignas(64) float total[kRows * kPanel];
-  alignas(64) float compensation[kRows * kPanel];
-};
-
-TOTO_INLINE void add_block(float* total, float* compensation, Vec block) {
-  const Vec before = load(total);
-  const Vec sum = add(before, block);
-  store(compensation, add(load(compensation), sub(block, sub(sum, before))));
-  store(total, sum);
-}
-
-// Adds the products of `count` terms, at most kSumBlock, for kRows rows and two vectors of columns.
-template <int kRows>
-TOTO_INLINE void sum_block(const float* src, std::size_t src_stride, const float* weights,
-                           int count, float* total, float* compensation) {
-  Vec left[kRows], right[kRows];
-  for (int r = 0; r < kRows; ++r) left[r] = right[r] = zero();
-  for (int k = 0; k < count; ++k) {
-    const Vec w0 = load(weights + k * kPanel);
-    const Vec w1 = load(weights + k * kPanel + Vec::kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      const Vec x = broadcast(src[r * src_stride + k]);
-      left[r] = fma(x, w0, left[r]);
-      right[r] = fma(x, w1, right[r]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    add_block(total + r * kPanel, compensation + r * kPanel, left[r]);
-    add_block(total + r * kPanel + Vec::kLanes, compensation + r * kPanel + Vec::kLanes, right[r]);
-  }
-}
-
-template <int kRows>
-TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weights, float* total,
-                      float* compensation) {
-  int k = 0;
-  for (; k + kSumBlock <= args.depth; k += kSumBlock) {
-    sum_block<kRows>(src + k, args.src_stride, weights + std::size_t(k) * kPanel, kSumBlock, total,
-                     compensation);
-  }
-  if (k < args.depth) {
-    sum_block<kRows>(src + k, args.src_stride, weights + std::size_t(k) * kPanel, args.depth - k,
-                     total, compensation);
-  }
-}
-
-TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const float* y, float* dst_row) {
-  constexpr int kHalf = kPanel / 2;
-  const float* bias = args.bias + std::size_t(panel) * kPanel;
-  if (args.epilogue == Epilogue::gate) {
-    float* dst = dst_row + std::size_t(panel) * kHalf;
-    for (int c = 0; c < kHalf; c += Vec::kLanes) {
-      const Vec gate = add(load(y + c), load(bias + c));
-      const Vec up = add(load(y + kHalf + c), load(bias + kHalf + c));
-      store(dst + c, mul(silu(gate), up));
-    }
-    return;
-  }
-  float* dst = dst_row + std::size_t(panel) * kPanel;
-  for (int c = 0; c < kPanel; c += Vec::kLanes) {
-    Vec result = add(load(y + c), load(bias + c));
-    if (args.epilogue == Epilogue::add) result = add(load(dst + c), result);
-    store(dst + c, result);
-  }
-}
-
-template <int kRows>
-void gemm_rows(const GemmArgs& args, int panel, int row) noexcept {
-  PanelSums<kRows> sums;
-  for (int i = 0; i < kRows * kPanel; i += Vec::kLanes) {
-    store(sums.total + i, zero());
-    store(sums.compensation + i, zero());
-  }
-  const float* src = args.src + row * args.src_stride;
-  const float* weights = args.panels + std::size_t(panel) * args.depth * kPanel;
-  for (int c = 0; c < kPanel; c += 2 * Vec::kLanes) {
-    tile<kRows>(args, src, weights + c, sums.total + c, sums.compensation + c);
-  }
-  for (int i = 0; i < kRows * kPanel; i += Vec::kLanes) {
-    store(sums.total + i, add(load(sums.total + i), load(sums.compensation + i)));
-  }
-  for (int r = 0; r < kRows; ++r) {
-    finish_row(args, panel, sums.total + r * kPanel, args.dst + (row + r) * args.dst_stride);
-  }
-}
-
-using GemmRows = void (*)(const GemmArgs&, int panel, int row) noexcept;
-
-template <int kRows>
-struct RowTiles {  // entries[n] handles n rows
-  GemmRows entries[kRows + 1];
-};
-
-template <int... kRows>
-struct Counts {};
-template <int kCount, int... kRows>
-struct CountTo : CountTo<kCount - 1, kCount, kRows...> {};
-template <int... kRows>
-struct CountTo<0, kRows...> {
-  using Type = Counts<kRows...>;
-};
-
-template <int... kRows>
-constexpr RowTiles<kTileRows> make_row_tiles(Counts<kRows...>) {
-  return {{nullptr, gemm_rows<kRows>...}};
-}
-inline constexpr RowTiles<kTileRows> kRowTiles = make_row_tiles(CountTo<kTileRows>::Type{});
-
-void gemm(const GemmArgs& args) noexcept {
-  if (args.rows == 0) return;
-  const int tiles = (args.rows + kTileRows - 1) / kTileRows;
-  for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
-    for (int t = 0; t < tiles; ++t) {  // rows split evenly: 16 rows as 8 + 8, not 12 + 4
-      const int begin = static_cast<int>(static_cast<long long>(args.rows) * t / tiles);
-      const int end = static_cast<int>(static_cast<long long>(args.rows) * (t + 1) / tiles);
-      kRowTiles.entries[end - begin](args, panel, begin);
-    }
-  }
-}
+#include "kernels/gemm.inl"
 
 // Copies the last size % kPartialSums elements into a block whose rest is zero.
 TOTO_INLINE void load_rest(const float* src, int size, float* block) {
@@ -196,23 +75,21 @@ TOTO_INLINE float softmax_terms(float* scores, int size) {
 
 // scores[i] = query . key i, a panel of keys at a time.
 TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) {
+  const int block = sum_block(args.head_dim);
   for (int first = 0; first < part.count; first += kKeyPanel) {
     const float* panel = part.keys + std::size_t(first) * args.head_dim;
     for (int lane = 0; lane < kKeyPanel; lane += Vec::kLanes) {
-      Vec total = zero(), compensation = zero();
-      for (int d0 = 0; d0 < args.head_dim; d0 += kSumBlock) {
-        const int d1 = args.head_dim < d0 + kSumBlock ? args.head_dim : d0 + kSumBlock;
-        Vec block = zero();
+      Vec total = zero(), sum = zero();
+      for (int d0 = 0; d0 < args.head_dim; d0 += block) {
+        const int d1 = args.head_dim < d0 + block ? args.head_dim : d0 + block;
         for (int d = d0; d < d1; ++d) {
-          block =
-              fma(broadcast(args.query[d]), load(panel + std::size_t(d) * kKeyPanel + lane), block);
+          sum = fma(broadcast(args.query[d]), load(panel + std::size_t(d) * kKeyPanel + lane), sum);
         }
-        const Vec sum = add(total, block);
-        compensation = add(compensation, sub(block, sub(sum, total)));
-        total = sum;
+        const Vec after = add(total, sum);
+        sum = sub(sum, sub(after, total));
+        total = after;
       }
-      total = add(total, compensation);
-      store(scores + first + lane, total);
+      store(scores + first + lane, add(total, sum));
     }
   }
 }

@@ -26,18 +26,33 @@ float exp_reference(float x) noexcept {
 
 float silu_reference(float x) noexcept { return x / (1.0f + exp_reference(-x)); }
 
-// One output column: blocks of fused multiply-adds, added up in order with compensation.
-float column_sum(const float* src, const float* column, int depth, int stride) noexcept {
-  float total = 0, compensation = 0;
-  for (int k0 = 0; k0 < depth; k0 += kSumBlock) {
-    const int k1 = std::min(depth, k0 + kSumBlock);
-    float block = 0;
-    for (int k = k0; k < k1; ++k) block = std::fma(src[k], column[std::size_t(k) * stride], block);
-    const float sum = total + block;
-    compensation += block - (sum - total);
+// A number as the sum of two: what addition rounds away stays in `rest`.
+struct Unrounded {
+  float total = 0;
+  float rest = 0;
+
+  void add(float x) noexcept {
+    const float sum = total + x;
+    const float part = sum - total;
+    rest += (total - (sum - part)) + (x - part);
     total = sum;
   }
-  return total + compensation;
+  float rounded() const noexcept { return total + rest; }
+};
+
+// One output column. What the total had no room for after a block begins the next one.
+Unrounded column_sum(const float* src, const float* column, int depth, int stride) noexcept {
+  Unrounded sum;
+  const int block = sum_block(depth);
+  for (int k0 = 0; k0 < depth; k0 += block) {
+    for (int k = k0; k < std::min(depth, k0 + block); ++k) {
+      sum.rest = std::fma(src[k], column[std::size_t(k) * stride], sum.rest);
+    }
+    const float after = sum.total + sum.rest;
+    sum.rest -= after - sum.total;
+    sum.total = after;
+  }
+  return sum;
 }
 
 void gemm(const GemmArgs& args) noexcept {
@@ -46,18 +61,25 @@ void gemm(const GemmArgs& args) noexcept {
     const float* bias = args.bias + std::size_t(panel) * kPanel;
     for (int row = 0; row < args.rows; ++row) {
       const float* src = args.src + row * args.src_stride;
-      float y[kPanel];
-      for (int c = 0; c < kPanel; ++c) {
-        y[c] = column_sum(src, weights + c, args.depth, kPanel) + bias[c];
-      }
+      float* dst_row = args.dst + row * args.dst_stride;
+      const auto biased = [&](int c) {
+        Unrounded y = column_sum(src, weights + c, args.depth, kPanel);
+        y.add(bias[c]);
+        return y;
+      };
       if (args.epilogue == Epilogue::gate) {
         constexpr int kHalf = kPanel / 2;
-        float* dst = args.dst + row * args.dst_stride + std::size_t(panel) * kHalf;
-        for (int c = 0; c < kHalf; ++c) dst[c] = silu_reference(y[c]) * y[kHalf + c];
-      } else {
-        float* dst = args.dst + row * args.dst_stride + std::size_t(panel) * kPanel;
-        for (int c = 0; c < kPanel; ++c)
-          dst[c] = args.epilogue == Epilogue::add ? dst[c] + y[c] : y[c];
+        float* dst = dst_row + std::size_t(panel) * kHalf;
+        for (int c = 0; c < kHalf; ++c) {
+          dst[c] = silu_reference(biased(c).rounded()) * biased(kHalf + c).rounded();
+        }
+        continue;
+      }
+      float* dst = dst_row + std::size_t(panel) * kPanel;
+      for (int c = 0; c < kPanel; ++c) {
+        Unrounded y = biased(c);
+        if (args.epilogue == Epilogue::add) y.add(dst[c]);
+        dst[c] = y.rounded();
       }
     }
   }
@@ -109,7 +131,7 @@ float softmax_terms(float* scores, int size) noexcept {
 void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) noexcept {
   for (int i = 0; i < part.count; ++i) {
     const float* panel = part.keys + std::size_t(i / kKeyPanel) * args.head_dim * kKeyPanel;
-    scores[i] = column_sum(args.query, panel + i % kKeyPanel, args.head_dim, kKeyPanel);
+    scores[i] = column_sum(args.query, panel + i % kKeyPanel, args.head_dim, kKeyPanel).rounded();
   }
 }
 
