@@ -13,7 +13,7 @@ namespace toto::kernels::avx2 {
 
 inline constexpr Isa kIsa = Isa::avx2;
 inline constexpr char kName[] = "avx2";
-inline constexpr int kTileSums = 12;  // of 16 registers; the rest hold weights and a row's value
+inline constexpr int kTileRows = 3;  // times a panel: the sums the register file has room for
 
 #include "kernels/vec_avx2.h"
 

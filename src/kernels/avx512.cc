@@ -13,7 +13,7 @@ namespace toto::kernels::avx512 {
 
 inline constexpr Isa kIsa = Isa::avx512;
 inline constexpr char kName[] = "avx512";
-inline constexpr int kTileSums = 24;  // of 32 registers; the rest hold weights and a row's value
+inline constexpr int kTileRows = 12;  // times a panel: the sums the register file has room for
 
 #include "kernels/vec_avx512.h"
 

@@ -1,8 +1,8 @@
 // The packed matrix product over Vec. Included like kernels.inl, before it.
 //
-// A tile is kRows rows and kVectors vectors of a panel's columns; its running sums stay in
-// registers. Loops over rows and vectors are expanded by constant index: a compiler that sees an
-// array and a loop keeps the sums on the stack instead.
+// A tile is kRows rows and a panel's columns, whole, so that the weights are one stream; its
+// running sums stay in registers. Loops over rows and vectors are expanded by constant index: a
+// compiler that sees an array and a loop keeps the sums on the stack instead.
 
 template <int kValue>
 struct Constant {
@@ -31,17 +31,25 @@ struct PanelSums {
   alignas(64) float rest[kRows * kPanel];
 };
 
-template <int kRows, int kVectors>
-TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weights, float* total,
-                      float* rest) {
+inline constexpr int kUnrolled = 8;     // terms between two looks at the loop's end
+inline constexpr int kLineFloats = 16;  // of a cache line
+inline constexpr int kLinesPerTerms = kUnrolled * kPanel / kLineFloats;  // of weights a tile reads
+
+// Weights to fetch while computing: `lines` cache lines for each kUnrolled terms.
+struct Ahead {
+  const float* next = nullptr;
+  int lines = 0;
+};
+
+template <int kRows>
+TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weights, Ahead ahead,
+                      PanelSums<kRows>& panel_sums) {
+  constexpr int kVectors = kPanel / Vec::kLanes;
   using Sums = Indices<kRows * kVectors>;
   Vec sums[kRows * kVectors];
-  const auto place = [](int i) TOTO_INLINE_MEMBER {
-    return i / kVectors * kPanel + i % kVectors * Vec::kLanes;
-  };
   expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
     sums[i.value] = zero();
-    store(total + place(i.value), zero());
+    store(panel_sums.total + i.value * Vec::kLanes, zero());
   });
   const float* rows[kRows];  // one pointer a row: offsets in terms of the stride would be spilled
   expand(Indices<kRows>{},
@@ -63,13 +71,14 @@ TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weigh
       });
     });
   };
-  constexpr int kUnrolled = 8;
   const int block = sum_block(args.depth);
   for (int left = args.depth; left > 0; left -= block) {
     int terms = left < block ? left : block;
     for (; terms >= kUnrolled; terms -= kUnrolled) {
       expand(Indices<kUnrolled>{}, [&](auto k) TOTO_INLINE_MEMBER { multiply_add(k.value); });
       advance(kUnrolled);
+      for (int i = 0; i < ahead.lines; ++i) prefetch(ahead.next + i * kLineFloats);
+      ahead.next += ahead.lines * kLineFloats;
     }
     for (; terms > 0; --terms) {
       multiply_add(0);
@@ -77,13 +86,16 @@ TOTO_INLINE void tile(const GemmArgs& args, const float* src, const float* weigh
     }
     expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
       Vec& sum = sums[i.value];
-      const Vec before = load(total + place(i.value));
+      float* total = panel_sums.total + i.value * Vec::kLanes;
+      const Vec before = load(total);
       const Vec after = add(before, sum);
       sum = sub(sum, sub(after, before));  // what the total had no room for begins the next block
-      store(total + place(i.value), after);
+      store(total, after);
     });
   }
-  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { store(rest + place(i.value), sums[i.value]); });
+  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
+    store(panel_sums.rest + i.value * Vec::kLanes, sums[i.value]);
+  });
 }
 
 // A number as the sum of two: what addition rounds away stays in `rest`.
@@ -121,25 +133,17 @@ TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const float* total,
 }
 
 template <int kRows>
-void gemm_rows(const GemmArgs& args, int panel, int row) noexcept {
-  // Few rows: as many vectors as registers allow, so that weights are read in one stream.
-  constexpr int kPanelVectors = kPanel / Vec::kLanes;
-  constexpr int kVectors = kRows * kPanelVectors <= kTileSums ? kPanelVectors : 2;
+void gemm_rows(const GemmArgs& args, int panel, int row, Ahead ahead) noexcept {
   PanelSums<kRows> sums;
-  const float* src = args.src + row * args.src_stride;
-  const float* weights = args.panels + std::size_t(panel) * args.depth * kPanel;
-  for (int c = 0; c < kPanel; c += kVectors * Vec::kLanes) {
-    tile<kRows, kVectors>(args, src, weights + c, sums.total + c, sums.rest + c);
-  }
+  tile<kRows>(args, args.src + row * args.src_stride,
+              args.panels + std::size_t(panel) * args.depth * kPanel, ahead, sums);
   for (int r = 0; r < kRows; ++r) {
     finish_row(args, panel, sums.total + r * kPanel, sums.rest + r * kPanel,
                args.dst + (row + r) * args.dst_stride);
   }
 }
 
-inline constexpr int kTileRows = kTileSums / 2;  // at two vectors a row
-
-using GemmRows = void (*)(const GemmArgs&, int panel, int row) noexcept;
+using GemmRows = void (*)(const GemmArgs&, int panel, int row, Ahead) noexcept;
 struct RowTiles {
   GemmRows entries[kTileRows];  // entries[n - 1] handles n rows
 };
@@ -152,11 +156,20 @@ inline constexpr RowTiles kRowTiles = make_row_tiles(Indices<kTileRows>{});
 void gemm(const GemmArgs& args) noexcept {
   if (args.rows == 0) return;
   const int tiles = (args.rows + kTileRows - 1) / kTileRows;
+  // The tiles of a panel share in fetching the next one. With one tile the hardware is faster, with
+  // many the weights are no longer what is waited for.
+  constexpr int kMaxFetchingTiles = 8;
+  const bool fetches = tiles > 1 && tiles <= kMaxFetchingTiles;
+  const int lines = fetches ? (kLinesPerTerms + tiles - 1) / tiles : 0;
+  const std::size_t panel_size = std::size_t(args.depth) * kPanel;
   for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
+    Ahead ahead;
+    if (panel + 1 < args.last_panel) ahead = {args.panels + (panel + 1) * panel_size, lines};
     for (int t = 0; t < tiles; ++t) {  // rows split evenly: 16 rows as 8 + 8, not 12 + 4
       const int begin = static_cast<int>(static_cast<long long>(args.rows) * t / tiles);
       const int end = static_cast<int>(static_cast<long long>(args.rows) * (t + 1) / tiles);
-      kRowTiles.entries[end - begin - 1](args, panel, begin);
+      kRowTiles.entries[end - begin - 1](args, panel, begin, ahead);
+      ahead.next += panel_size / kLinesPerTerms * ahead.lines;
     }
   }
 }

@@ -5,6 +5,10 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm256_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm256_storeu_ps(dst, a.v); }
+// Into the second-level cache.
+TOTO_INLINE void prefetch(const float* src) {
+  _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
+}
 TOTO_INLINE Vec broadcast(float x) { return {_mm256_set1_ps(x)}; }
 TOTO_INLINE Vec zero() { return {_mm256_setzero_ps()}; }
 TOTO_INLINE Vec add(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }

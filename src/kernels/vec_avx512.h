@@ -5,6 +5,10 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm512_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm512_storeu_ps(dst, a.v); }
+// Into the second-level cache.
+TOTO_INLINE void prefetch(const float* src) {
+  _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
+}
 TOTO_INLINE Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
 TOTO_INLINE Vec zero() { return {_mm512_setzero_ps()}; }
 TOTO_INLINE Vec add(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
