@@ -19,20 +19,8 @@ struct Arguments::Impl {
   std::vector<std::shared_ptr<Command::Impl>> commands;
 };
 
-Command& Command::positional(const std::string& name, std::string& value, const std::string& help,
-                             bool required) {
-  impl_->app->add_option(name, value, help)->required(required);
-  return *this;
-}
-
-Command& Command::positional(const std::string& name, std::vector<std::string>& values,
-                             const std::string& help, bool required) {
-  impl_->app->add_option(name, values, help)->required(required);
-  return *this;
-}
-
-Command& Command::option(const std::string& name, std::string& value, const std::string& help) {
-  impl_->app->add_option(name, value, help)->capture_default_str();
+Command& Command::positional(const std::string& name, std::string& value, const std::string& help) {
+  impl_->app->add_option(name, value, help)->required();
   return *this;
 }
 
@@ -42,25 +30,9 @@ Command& Command::option(const std::string& name, const std::string& placeholder
   return *this;
 }
 
-Command& Command::option(const std::string& name, int& value, const std::string& help) {
-  impl_->app->add_option(name, value, help)->capture_default_str();
-  return *this;
-}
-
-Command& Command::option(const std::string& name, std::uint64_t& value, const std::string& help) {
-  impl_->app->add_option(name, value, help)->capture_default_str();
-  return *this;
-}
-
 Command& Command::option(const std::string& name, std::vector<std::string>& values,
                          const std::string& help) {
   impl_->app->add_option(name, values, help);
-  return *this;
-}
-
-Command& Command::list(const std::string& name, std::vector<std::string>& values,
-                       const std::string& help) {
-  impl_->app->add_option(name, values, help)->delimiter(',')->expected(1)->capture_default_str();
   return *this;
 }
 
@@ -69,7 +41,10 @@ Command& Command::flag(const std::string& name, bool& value, const std::string& 
   return *this;
 }
 
-bool Command::given(const std::string& name) const { return impl_->app->count(name) > 0; }
+Command& Command::note(const std::string& text) {
+  impl_->app->footer(impl_->app->get_footer() + "\n\n" + text);
+  return *this;
+}
 
 Command& Command::run(std::function<int()> action) {
   impl_->action = std::move(action);

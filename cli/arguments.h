@@ -13,23 +13,15 @@ namespace toto::cli {
 // One subcommand of `toto`.
 class Command {
  public:
-  Command& positional(const std::string& name, std::string& value, const std::string& help,
-                      bool required = true);
-  Command& positional(const std::string& name, std::vector<std::string>& values,
-                      const std::string& help, bool required = true);
-  Command& option(const std::string& name, std::string& value, const std::string& help);
+  Command& positional(const std::string& name, std::string& value, const std::string& help);
   // Stays empty unless given; `placeholder` stands for the value in --help.
   Command& option(const std::string& name, const std::string& placeholder,
                   std::optional<std::string>& value, const std::string& help);
-  Command& option(const std::string& name, int& value, const std::string& help);
-  Command& option(const std::string& name, std::uint64_t& value, const std::string& help);
   // Several values: repeated or separated by spaces.
   Command& option(const std::string& name, std::vector<std::string>& values,
                   const std::string& help);
-  // Comma-separated values.
-  Command& list(const std::string& name, std::vector<std::string>& values, const std::string& help);
   Command& flag(const std::string& name, bool& value, const std::string& help);
-  bool given(const std::string& name) const;  // on the command line, not by default
+  Command& note(const std::string& text);  // below the example of --help
   Command& run(std::function<int()> action);
 
  private:

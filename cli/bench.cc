@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "commands.h"
 #include "io/json.h"
+#include "io/utf8.h"
 #include "output.h"
 #include "progress.h"
 #include "settings.h"
@@ -177,8 +178,9 @@ int bench(const BenchFlags& flags) {
   const Shape shape = read_shape(flags);
   if (flags.json) check_writable(*flags.json);
   const Settings settings = resolve_settings(flags.common);
+  check_available(settings);
   const LoadedEngine loaded = load_engine(settings);
-  for (const std::string& warning : settings.warnings) print_warning(warning);
+  for (const std::string& warning : loaded.warnings) print_warning(warning);
   const Engine& engine = loaded.engine;
   const double load_ms = engine.timings().load;
   const Measured measured = measure(engine, shape, settings.seed, flags.progress);
@@ -230,9 +232,10 @@ int bench(const BenchFlags& flags) {
       "  throughput     {:10.1f} series/s\n"
       "  after warm-up  {:10} replans, {} allocations\n"
       "  memory         {:10.1f} MB at the peak, {:.1f} MB of it weights\n",
-      loaded.model.name, name_of(options.mode), name_of(options.dtype), name_of(options.isa),
-      counted(options.threads, "thread"), shape.batch, counted(shape.variates, "variate"),
-      counted(shape.context, "point"), counted(shape.horizon, "step"),
+      io::one_line(loaded.model.name), name_of(options.mode), name_of(options.dtype),
+      name_of(options.isa), counted(options.threads, "thread"), shape.batch,
+      counted(shape.variates, "variate"), counted(shape.context, "point"),
+      counted(shape.horizon, "step"),
       shape.samples == 0 ? std::string("mean only") : counted(shape.samples, "sample"),
       measured.ms.front(), measured.percentile(50), measured.percentile(95),
       measured.percentile(99), measured.mean(), measured.deviation(), counted(shape.repeat, "run"),
@@ -259,6 +262,7 @@ void add_bench(Arguments& arguments) {
       .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
       .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
   add_common_options(command, flags->common);
+  command.note(kVariablesNote);
   command.run([flags] { return bench(*flags); });
 }
 

@@ -20,6 +20,7 @@
 #include "commands.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
+#include "io/utf8.h"
 #include "output.h"
 #include "settings.h"
 
@@ -43,7 +44,7 @@ std::string cpu_name() {
   for (std::string line; std::getline(info, line);) {
     const std::size_t colon = line.find(':');
     if (line.starts_with("model name") && colon != std::string::npos) {
-      return one_line(line.substr(std::min(colon + 2, line.size())));
+      return io::one_line(line.substr(std::min(colon + 2, line.size())));
     }
   }
   return "unknown CPU";
@@ -213,6 +214,18 @@ Check check_folder(std::string name, const fs::path& folder, Status if_not, std:
   return check;
 }
 
+Check check_temporary_folder() {
+  constexpr const char* kAdvice = "set TMPDIR to a folder that can be written";
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);  // empty if what is set is no folder
+  if (!error) return check_folder("temporary folder", folder, Status::fail, kAdvice);
+  const char* variable = std::getenv("TMPDIR");
+  return {.name = "temporary folder",
+          .status = Status::fail,
+          .value = fmt::format("{}: {}", variable == nullptr ? "/tmp" : variable, error.message()),
+          .advice = kAdvice};
+}
+
 // Where the disk cache belongs by the conventions of the desktop.
 fs::path cache_folder() {
   const auto variable = [](const char* name) -> fs::path {
@@ -229,7 +242,9 @@ std::vector<Check> examine(const CommonFlags& flags) {
   checks.push_back({.name = "version", .value = fmt::format("toto {}", version())});
   Settings settings;
   try {
-    settings = resolve_settings(flags);
+    Settings wanted = resolve_settings(flags);
+    check_available(wanted);
+    settings = std::move(wanted);
   } catch (const Error& error) {
     // A variable stands in the user's profile for long: that is what a doctor is asked about.
     checks.push_back({.name = "settings",
@@ -243,14 +258,13 @@ std::vector<Check> examine(const CommonFlags& flags) {
   std::optional<LoadedEngine> loaded;
   checks.push_back(check_model(settings, loaded));
   if (loaded) {
+    for (const std::string& warning : loaded->warnings) print_warning(warning);
     checks.push_back({.name = "kv cache", .value = loaded->engine.kv_cache_name()});
     checks.push_back(check_forecast(loaded->engine));
   }
   checks.push_back(check_memory(loaded));
   checks.push_back(check_clock());
-  std::error_code error;
-  checks.push_back(check_folder("temporary folder", fs::temp_directory_path(error), Status::fail,
-                                "set TMPDIR to a folder that can be written"));
+  checks.push_back(check_temporary_folder());
   checks.push_back(check_folder("cache folder", cache_folder(), Status::warn,
                                 "set TOTO_CACHE_DIR to a folder that can be written"));
   return checks;
@@ -272,8 +286,8 @@ int doctor(const CommonFlags& flags, const std::optional<std::string>& json_path
         .field("value", check.value)
         .field("advice", check.advice)
         .end_object();
-    text += fmt::format("{:<4}  {:<16}  {}\n", status, check.name, one_line(check.value));
-    if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", one_line(check.advice));
+    text += fmt::format("{:<4}  {:<16}  {}\n", status, check.name, io::one_line(check.value));
+    if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", io::one_line(check.advice));
   }
   json.end_array().end_object();
   text += passed ? "\nin order\n" : "\nnot in order: see the lines that begin with fail\n";

@@ -13,6 +13,7 @@
 #include "interrupt.h"
 #include "io/atomic_file.h"
 #include "io/forecast_file.h"
+#include "io/utf8.h"
 #include "output.h"
 
 namespace toto::cli {
@@ -39,6 +40,14 @@ class FutureTimes {
   using Key = std::tuple<io::Frequency::Unit, std::int64_t, int, io::Ticks>;
   int horizon_;
   std::map<Key, std::vector<std::string>> lists_;
+};
+
+// Open while the input is read: its header says which columns' history is needed.
+struct KnownFutureFile {
+  explicit KnownFutureFile(const std::string& path)
+      : source(io::open_source(path)), text(*source, path == "-" ? "standard input" : path) {}
+  std::unique_ptr<io::ByteSource> source;
+  io::TextInput text;
 };
 
 io::ForecastDocument make_document(const ForecastRequest& request, const io::InputData& input,
@@ -68,7 +77,7 @@ io::ForecastDocument make_document(const ForecastRequest& request, const io::Inp
 void write_table(const io::ForecastDocument& document) {
   if (!document.engine.trained) {
     write_stdout(fmt::format("note: {} is untrained, its weights are random: no forecast\n\n",
-                             document.engine.model));
+                             io::one_line(document.engine.model)));
   }
   io::write_forecast_table(document, write_stdout);
 }
@@ -92,17 +101,24 @@ void write_results(const ForecastRequest& request, const io::ForecastDocument& d
 int forecast(const ForecastFlags& flags) {
   ForecastRequest request = make_forecast_request(flags);
   const Settings settings = resolve_settings(flags.common);
+  check_available(settings);
   request.options.seed = settings.seed;
   for (const std::string& warning : request.warnings) print_warning(warning);
 
+  std::optional<KnownFutureFile> known_file;
+  if (request.known_future) {
+    known_file.emplace(*request.known_future);
+    request.read.also = io::header_names(known_file->text);
+  }
   const io::InputData input = io::read_series(request.input, request.read);
   print_line(fmt::format("{}: {}", request.input == "-" ? "standard input" : request.input,
                          input.description));
   for (const std::string& warning : input.warnings) print_warning(warning);
   io::KnownFuture known;
-  if (request.known_future) {
-    known = io::read_known_future(*request.known_future, input, request.options.horizon);
+  if (known_file) {
+    known = io::read_known_future(known_file->text, input, request.options.horizon);
   }
+  const ForecastBatch batch(request, input, known);
   // Before the model is loaded: a horizon that leaves the calendar is an error of the request.
   FutureTimes times(request.options.horizon);
   for (const io::InputSeries& series : input.series) times.after(series);
@@ -110,7 +126,7 @@ int forecast(const ForecastFlags& flags) {
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(settings);
   for (const std::string& warning : loaded.warnings) print_warning(warning);
-  const ForecastRun run = run_forecast(request, input, known, loaded.engine);
+  const ForecastRun run = run_forecast(request, batch, loaded.engine);
   const std::string charts =
       request.plot ? draw_charts(request, input, run, loaded) : std::string();
   const io::ForecastDocument document = make_document(request, input, run, loaded, times);

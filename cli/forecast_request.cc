@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "forecast_charts.h"
+#include "io/csv.h"
 #include "io/forecast_file.h"
 #include "io/json.h"
 #include "output.h"
@@ -86,19 +87,8 @@ ForecastOptions read_options(const ForecastFlags& flags) {
   return options;
 }
 
-// Nobody means to replace the history by its forecast.
-void refuse_to_overwrite_input(const std::string& input, const std::string& path) {
-  std::error_code error;
-  if (path != "-" && input != "-" && std::filesystem::equivalent(input, path, error)) {
-    fail(ErrorCode::invalid_argument, "{}: is the input, expected another file to write to", path);
-  }
-}
-
 PlotFormat plot_format(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string extension = io::lower_case(std::filesystem::path(path).extension().string());
   if (extension == ".svg") return PlotFormat::svg;
   if (extension == ".html" || extension == ".htm") return PlotFormat::html;
   fail(ErrorCode::invalid_argument, "the plot {} ends in {}, expected .svg or .html",
@@ -153,6 +143,7 @@ void add_forecast_options(Command& command, ForecastFlags& flags) {
       .option("--plot", "FILE", flags.plot, "chart of the forecast: FILE.svg or FILE.html")
       .flag("--progress", flags.progress, "show progress even if stderr is no terminal");
   add_common_options(command, flags.common);
+  command.note(kVariablesNote);
 }
 
 ForecastRequest make_forecast_request(const ForecastFlags& flags) {
@@ -185,11 +176,9 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
   request.plot = flags.plot;
   if (request.output && request.output != "-") io::output_format(*request.output);
   if (request.plot) request.plot_format = plot_format(*request.plot);
-  for (const auto& path : {request.output, request.json, request.plot}) {
-    if (!path) continue;
-    refuse_to_overwrite_input(flags.input, *path);
-    check_writable(*path);
-  }
+  // Nobody means to replace what is read, or one answer by another.
+  check_outputs({{"INPUT", flags.input}, {"--known-future", flags.known_future}},
+                {{"--output", flags.output}, {"--json", flags.json}, {"--plot", flags.plot}});
   warn_of_hidden_values(request);
 
   // A chart has its bands whatever was asked for, and the answer only what was asked for.

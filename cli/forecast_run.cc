@@ -1,6 +1,7 @@
 #include "forecast_run.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <unordered_set>
@@ -17,67 +18,6 @@ namespace {
 
 // Enough series that every pass of the network is full, few enough that their copies are small.
 constexpr std::size_t kChunk = 256;
-
-// How the input's series travel: alone, each with the known variates beside it, or all as one.
-class Batch {
- public:
-  Batch(const ForecastRequest& request, const io::InputData& input, const io::KnownFuture& known)
-      : request_(request), input_(input), known_(known) {
-    const std::unordered_set<std::string_view> names(known.names.begin(), known.names.end());
-    for (std::size_t i = 0; i < input.series.size(); ++i) {
-      (names.contains(input.series[i].id) ? known_positions_ : targets_).push_back(i);
-    }
-    if (targets_.empty()) {
-      fail(ErrorCode::invalid_argument,
-           "{}: has a known future for every series, expected at least one left to forecast",
-           request.known_future.value_or(request.input));
-    }
-  }
-
-  std::size_t size() const { return request_.multivariate ? 1 : targets_.size(); }
-  // Variates of all series together, known ones counted as often as they travel.
-  std::size_t num_variates() const { return size() * known_positions_.size() + targets_.size(); }
-
-  Series make(std::size_t index) const {
-    if (request_.multivariate) return joined(input_, targets_.front());
-    const io::InputSeries& target = input_.series[targets_[index]];
-    if (known_positions_.empty()) {
-      Series series;
-      series.id = target.id;
-      series.values = target.values;
-      return series;
-    }
-    io::InputData beside;
-    beside.series.push_back(target);
-    for (const std::size_t i : known_positions_) beside.series.push_back(input_.series[i]);
-    return joined(beside, 0);
-  }
-
-  std::vector<ForecastPart> parts() const {
-    std::vector<ForecastPart> parts;
-    parts.reserve(targets_.size());
-    for (std::size_t i = 0; i < targets_.size(); ++i) {
-      // join_variates keeps the targets in the order of the file.
-      parts.push_back(request_.multivariate
-                          ? ForecastPart{.variate = static_cast<int>(i), .series = targets_[i]}
-                          : ForecastPart{.forecast = i, .series = targets_[i]});
-    }
-    return parts;
-  }
-
- private:
-  // Variates of one series go by the name of the first: the id of an independent stream must not
-  // depend on where the file lies.
-  Series joined(const io::InputData& data, std::size_t first) const {
-    const auto max_context = static_cast<std::size_t>(request_.options.max_context);
-    return io::join_variates(data, known_, max_context, data.series[first].id).series;
-  }
-
-  const ForecastRequest& request_;
-  const io::InputData& input_;
-  const io::KnownFuture& known_;
-  std::vector<std::size_t> targets_, known_positions_;
-};
 
 void check_memory(const ForecastOptions& options, std::size_t num_variates) {
   double values_a_step = 3 + static_cast<double>(options.quantiles.size());  // mean, median, point
@@ -96,9 +36,65 @@ void check_memory(const ForecastOptions& options, std::size_t num_variates) {
 
 }  // namespace
 
-ForecastRun run_forecast(const ForecastRequest& request, const io::InputData& input,
-                         const io::KnownFuture& known, const Engine& engine) {
-  const Batch batch(request, input, known);
+ForecastBatch::ForecastBatch(const ForecastRequest& request, const io::InputData& input,
+                             const io::KnownFuture& known)
+    : request_(request), input_(input), known_(known) {
+  const std::unordered_set<std::string_view> names(known.names.begin(), known.names.end());
+  for (std::size_t i = 0; i < input.series.size(); ++i) {
+    (names.contains(input.series[i].id) ? known_positions_ : targets_).push_back(i);
+  }
+  if (targets_.empty()) {
+    fail(ErrorCode::corrupt_file,
+         "{}: has a known future for every series, expected at least one left to forecast",
+         request.known_future.value_or(request.input));
+  }
+  if (request.multivariate) {
+    std::vector<std::size_t> all = targets_;
+    all.insert(all.end(), known_positions_.begin(), known_positions_.end());
+    io::check_same_times(input, all);
+  } else if (!known_positions_.empty()) {  // these have the same times already
+    for (const std::size_t target : targets_) {
+      io::check_same_times(input, std::array{target, known_positions_.front()});
+    }
+  }
+}
+
+Series ForecastBatch::make(std::size_t index) const {
+  if (request_.multivariate) return joined(input_, targets_.front());
+  const io::InputSeries& target = input_.series[targets_[index]];
+  if (known_positions_.empty()) {
+    Series series;
+    series.id = target.id;
+    series.values = target.values;
+    return series;
+  }
+  io::InputData beside;
+  beside.series.push_back(target);
+  for (const std::size_t i : known_positions_) beside.series.push_back(input_.series[i]);
+  return joined(beside, 0);
+}
+
+std::vector<ForecastPart> ForecastBatch::parts() const {
+  std::vector<ForecastPart> parts;
+  parts.reserve(targets_.size());
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    // join_variates keeps the targets in the order of the file.
+    parts.push_back(request_.multivariate
+                        ? ForecastPart{.variate = static_cast<int>(i), .series = targets_[i]}
+                        : ForecastPart{.forecast = i, .series = targets_[i]});
+  }
+  return parts;
+}
+
+// Variates of one series go by the name of the first: the id of an independent stream must not
+// depend on where the file lies.
+Series ForecastBatch::joined(const io::InputData& data, std::size_t first) const {
+  const auto max_context = static_cast<std::size_t>(request_.options.max_context);
+  return io::join_variates(data, known_, max_context, data.series[first].id).series;
+}
+
+ForecastRun run_forecast(const ForecastRequest& request, const ForecastBatch& batch,
+                         const Engine& engine) {
   check_memory(request.options, batch.num_variates());
   ForecastRun run;
   run.parts = batch.parts();

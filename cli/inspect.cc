@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
+#include "io/utf8.h"
 #include "model/checkpoint.h"
 #include "model/kv_cache.h"
 #include "output.h"
@@ -93,7 +94,7 @@ Inspection inspect_model(const std::string& wanted) {
   });
   try {
     const Engine engine = Engine::load(folder);
-    found.warnings = engine.model().warnings;
+    found.warnings = model_warnings(engine, found.model.name);
     if (found.config) found.memory = memory_of(*found.config, engine.model());
   } catch (const Error& error) {
     found.reason = error;
@@ -155,8 +156,8 @@ std::string json_of(const Inspection& found) {
 }
 
 std::string text_of(const Inspection& found) {
-  std::string text = fmt::format("{}\n  folder       {}\n", one_line(found.model.name),
-                                 one_line(found.model.folder));
+  std::string text = fmt::format("{}\n  folder       {}\n", io::one_line(found.model.name),
+                                 io::one_line(found.model.folder));
   if (found.trained) {
     text += fmt::format("  weights      {}\n",
                         *found.trained ? "trained" : "untrained: random, no use for forecasts");
@@ -192,7 +193,7 @@ std::string text_of(const Inspection& found) {
     text += "\ntensors\n";
     for (const io::WeightFiles::Entry& entry : found.files->entries()) {
       text += fmt::format("  {:<4}  {:<14}  {}\n", io::name_of(entry.tensor->type),
-                          io::shape_text(entry.tensor->shape), one_line(entry.tensor->name));
+                          io::shape_text(entry.tensor->shape), io::one_line(entry.tensor->name));
     }
   }
   return text;

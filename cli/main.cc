@@ -50,7 +50,9 @@ void occupy_standard_streams() {
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, not the end
+  // A closed pipe and a file that may grow no further are errors of the write, not the end.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     toto::cli::Arguments arguments;
     toto::cli::add_forecast(arguments);

@@ -1,17 +1,16 @@
 // `toto make-model`: a seeded random model of a given shape.
 #include "model/make_model.h"
 
-#include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <future>
 #include <memory>
 #include <vector>
 
 #include "base/error.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
+#include "io/utf8.h"
 #include "model/checkpoint.h"
 #include "output.h"
 #include "progress.h"
@@ -53,7 +52,11 @@ io::TensorType parse_type(std::string_view name) {
 }
 
 // Random weights may replace random weights, and nothing else.
-void protect_trained_model(const std::string& folder) {
+void check_folder(const std::string& folder) {
+  if (folder.empty()) {
+    fail(ErrorCode::invalid_argument,
+         "OUTPUT_DIR is empty, expected a folder to write the model to");
+  }
   std::error_code error;
   const fs::path path(folder);
   if (fs::exists(path, error) && !fs::is_directory(path, error)) {
@@ -78,44 +81,30 @@ void protect_trained_model(const std::string& folder) {
   }
 }
 
-// Bytes this process has handed to the system so far; 0 where it does not tell.
-std::uint64_t bytes_written() {
-  std::ifstream io("/proc/self/io");
-  std::string word;
-  std::uint64_t bytes = 0;
-  while (io >> word) {
-    if (word == "wchar:" && io >> bytes) return bytes;
-  }
-  return 0;
-}
-
 int make_model_command(const MakeModelFlags& flags) {
-  const Config config = read_config(flags.config);
   std::uint64_t seed = 0;
-  if (const auto choice = find_choice(flags.seed, "--seed")) {
+  if (const auto choice = find_choice(flags.seed, "--seed", {"TOTO_SEED"})) {
     seed = whole_number(*choice, std::uint64_t{0}, UINT64_MAX);
   }
   io::TensorType type = io::TensorType::f32;
   if (const auto choice = find_choice(flags.dtype, "--dtype")) {
     type = parse_choice(*choice, parse_type);
   }
-  check_writable((fs::path(flags.folder) / "model.safetensors").string());
-  if (flags.json) check_writable(*flags.json);
-  protect_trained_model(flags.folder);
+  const Config config = read_config(flags.config);
+  check_folder(flags.folder);
+  check_outputs({}, {{"the weights' file", flags.folder + "/model.safetensors"},
+                     {"the config's file", flags.folder + "/config.json"},
+                     {"--json", flags.json}});
 
   const std::int64_t parameters = config.num_parameters(false);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(parameters) * io::size_of(type);
   {
-    Progress progress("make-model", "bytes", flags.progress);
-    const std::uint64_t before = bytes_written();
-    // The work goes on beside; what has been written so far tells how far it has come.
-    std::future<void> work =
-        std::async(std::launch::async, [&] { make_model(config, seed, type, flags.folder); });
-    while (work.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-      progress.update(std::min(bytes_written() - before, bytes), bytes);
-    }
-    work.get();
-    progress.update(bytes, bytes);
+    const InterruptGuard guard;
+    Progress progress("make-model", "parameters", flags.progress);
+    make_model(config, seed, type, flags.folder,
+               {.cancelled = InterruptGuard::interrupted,
+                .progress = [&](std::uint64_t done, std::uint64_t total) {
+                  progress.update(done, total);
+                }});
   }
 
   const io::WeightFiles files = io::WeightFiles::open(flags.folder);
@@ -132,7 +121,7 @@ int make_model_command(const MakeModelFlags& flags) {
       .end_object();
   publish(flags.json, json.take(),
           fmt::format("{}: {} parameters, {}, seed {}, untrained, {:.1f} MB, sha256 {}\n",
-                      one_line(flags.folder), parameters, io::name_of(type), seed,
+                      io::one_line(flags.folder), parameters, io::name_of(type), seed,
                       static_cast<double>(files.total_bytes()) / 1e6, sha256));
   return 0;
 }

@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "base/error.h"
 #include "io/atomic_file.h"
+#include "io/utf8.h"
 
 namespace toto::cli {
 namespace {
@@ -24,20 +27,10 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = ' ';
-  }
-  while (line.ends_with(' ')) line.pop_back();
-  return line;
-}
-
 // One call of write a line: lines of several processes on one terminal do not mix. A closed stderr
 // is no reason to stop.
 void print_line(std::string_view sentence) {
-  const std::string line = one_line(sentence) + "\n";
+  const std::string line = io::one_line(sentence) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -77,6 +70,22 @@ void check_writable(const std::string& path) {
   }
   if (!S_ISDIR(status.st_mode)) fail_for(path, ENOTDIR);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) fail_for(path, errno);
+}
+
+void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<NamedPath>& outputs) {
+  const auto is_file = [](const NamedPath& file) { return file.path && file.path != "-"; };
+  std::vector<NamedPath> taken;
+  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(taken), is_file);
+  for (const NamedPath& output : outputs) {
+    if (!is_file(output)) continue;
+    check_writable(*output.path);
+    for (const NamedPath& other : taken) {
+      if (!io::same_file(*other.path, *output.path)) continue;
+      fail(ErrorCode::invalid_argument, "{} is {}, the file that {} names; expected another one",
+           output.name, *output.path, other.name);
+    }
+    taken.push_back(output);
+  }
 }
 
 void publish(const std::optional<std::string>& json_path, std::string_view json,

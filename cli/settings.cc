@@ -149,7 +149,7 @@ Settings resolve_settings(const CommonFlags& flags) {
     settings.engine.isa = parse_choice(*isa, parse_isa);
     settings.origins.isa = isa->origin;
     if (!isa_available(settings.engine.isa)) {
-      fail(ErrorCode::unsupported,
+      fail(ErrorCode::invalid_argument,
            "{} is {}, which this CPU does not have; its best is {}: use auto", isa->origin,
            isa->text, name_of(best_isa()));
     }
@@ -172,26 +172,34 @@ Settings resolve_settings(const CommonFlags& flags) {
   return settings;
 }
 
-LoadedEngine load_engine(const Settings& settings) {
-  LocatedModel model = locate_model(settings.model);
+void check_available(const Settings& settings) {
   try {
-    Engine engine = Engine::load(model.folder, settings.engine);
-    std::vector<std::string> warnings = settings.warnings;
-    const std::vector<std::string>& of_model = engine.model().warnings;
-    warnings.insert(warnings.end(), of_model.begin(), of_model.end());
-    if (!engine.model().trained) {
-      warnings.push_back(fmt::format(
-          "the model {} is untrained: its weights are random, its numbers are no forecast",
-          model.name));
-    }
-    return {.engine = std::move(engine),
-            .model = std::move(model),
-            .seed = settings.seed,
-            .warnings = std::move(warnings)};
+    resolve_options(settings.engine);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
     throw Error(error.code(), error.what() + variables_in_force(settings.origins));
   }
+}
+
+std::vector<std::string> model_warnings(const Engine& engine, const std::string& name) {
+  std::vector<std::string> warnings = engine.model().warnings;
+  if (!engine.model().trained) {
+    warnings.push_back(fmt::format(
+        "the model {} is untrained: its weights are random, its numbers are no forecast", name));
+  }
+  return warnings;
+}
+
+LoadedEngine load_engine(const Settings& settings) {
+  LocatedModel model = locate_model(settings.model);
+  Engine engine = Engine::load(model.folder, settings.engine);
+  std::vector<std::string> warnings = settings.warnings;
+  for (std::string& warning : model_warnings(engine, model.name)) {
+    warnings.push_back(std::move(warning));
+  }
+  return {.engine = std::move(engine),
+          .model = std::move(model),
+          .seed = settings.seed,
+          .warnings = std::move(warnings)};
 }
 
 io::EngineBlock LoadedEngine::block() const {

@@ -69,6 +69,16 @@ struct Settings {
 // Reads the environment. Error(invalid_argument) for a wrong value.
 Settings resolve_settings(const CommonFlags& flags);
 
+// Error(invalid_argument) for a mode, dtype or cache this version does not have, traced to the
+// variable that set it. Before anything is read: nothing needs to be known but the settings.
+void check_available(const Settings& settings);
+
+// For --help of the commands that forecast.
+inline constexpr const char* kVariablesNote =
+    "Defaults from the environment: TOTO_MODEL_ID, TOTO_COMPILE_MODE, TOTO_DTYPE, TOTO_THREADS,\n"
+    "TOTO_ISA, TOTO_SEED, TOTO_NUM_SAMPLES, TOTO_AGGREGATION_SPEC. A flag wins over a variable.\n"
+    "TOTO_DISABLE_COMPILE=1 goes back to reference mode. More in docs/settings.md.";
+
 // --------------------------------------------------------------------------------------- engine
 
 struct LoadedEngine {
@@ -81,7 +91,11 @@ struct LoadedEngine {
   io::EngineBlock block() const;  // as every report has it
 };
 
-// Finds and loads the model. An option the engine refuses is traced to the variable that set it.
+// Finds and loads the model.
 LoadedEngine load_engine(const Settings& settings);
+
+// What everybody who uses this model should know: what was ignored in its files, and that it is
+// untrained.
+std::vector<std::string> model_warnings(const Engine& engine, const std::string& name);
 
 }  // namespace toto::cli

@@ -66,13 +66,18 @@ validate::VerifyOptions options_of(const Flags& flags) {
 }
 
 int verify(const Flags& flags) {
-  for (const auto* path : {&flags.json, &flags.report}) {
-    if (*path) check_writable(**path);
-  }
   if (flags.report == "-") {
     fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
   }
+  check_outputs({}, {{"--json", flags.json}, {"--report", flags.report}});
   validate::VerifyOptions options = options_of(flags);
+  // The model is loaded many times; what there is to say about it is said once.
+  std::vector<std::string> warnings;
+  options.load = [&](const std::string& folder, const EngineOptions& engine) {
+    std::unique_ptr<validate::Runner> runner = validate::load_runner(folder, engine);
+    if (folder == options.model) warnings = runner->model().warnings;
+    return runner;
+  };
   validate::Report report;
   {
     const InterruptGuard guard;
@@ -83,6 +88,7 @@ int verify(const Flags& flags) {
     };
     report = validate::verify(options);
   }
+  for (const std::string& warning : warnings) print_warning(warning);
   if (!report.trained) {
     print_warning(fmt::format(
         "the model {} is untrained: that its numbers are computed right does not make them "

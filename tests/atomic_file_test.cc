@@ -346,6 +346,30 @@ TEST_F(AtomicFileTest, TwoWritersLeaveOneWholeFile) {
 
 // --------------------------------------------------------------------------------------- read_file
 
+TEST_F(AtomicFileTest, KnowsOneFileByAllItsNames) {
+  put(folder_ / "file", "x");
+  put(folder_ / "other", "x");
+  std::filesystem::create_symlink("file", folder_ / "link");
+  std::filesystem::create_symlink("new", folder_ / "dangling");
+  std::filesystem::create_directory_symlink(folder_.path(), folder_ / "here");
+  const auto same = [&](const std::string& a, const std::string& b) {
+    EXPECT_EQ(same_file(folder_ / a, folder_ / b), same_file(folder_ / b, folder_ / a));
+    return same_file(folder_ / a, folder_ / b);
+  };
+  EXPECT_TRUE(same("file", "file"));
+  EXPECT_TRUE(same("file", "link"));
+  EXPECT_TRUE(same("file", "here/./here/link"));
+  EXPECT_FALSE(same("file", "other"));
+  EXPECT_FALSE(same("file", "new"));
+  // Not there yet, nor perhaps their folders.
+  EXPECT_TRUE(same("new", "here/new"));
+  EXPECT_TRUE(same("new", "dangling"));
+  EXPECT_TRUE(same("a/b/new", "here/a/./b/../b/new"));
+  EXPECT_FALSE(same("new", "newer"));
+  EXPECT_FALSE(same("new", "a/new"));
+  EXPECT_FALSE(same_file("/dev/null", "/dev/null"));
+}
+
 TEST_F(AtomicFileTest, ReadsAWholeFileUpToTheLimit) {
   const std::string text(10'000, 'x');
   put(folder_ / "file", text);

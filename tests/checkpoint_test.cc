@@ -123,6 +123,60 @@ TEST_F(CheckpointTest, ConfigsThatAreRefused) {
   EXPECT_NE(warnings[0].find("extra"), std::string::npos);
 }
 
+TEST_F(CheckpointTest, WhatAConfigHoldsCannotFloodATerminal) {
+  const std::string good = config_json(base_config());
+  const std::string flood = std::string(900'000, 'x') + "\\u001b[31m\\u009b";
+  std::vector<std::string> warnings;
+  for (const char* name : {"<class 'model.scaler.CausalPatchStdMeanScaler'>",
+                           "<class 'model.distribution.MixtureOfStudentTsOutput'>"}) {
+    const std::string sentence =
+        error_of([&] { parse_config(replaced(good, name, flood), "the config", warnings); });
+    EXPECT_NE(sentence.find("xxx\"... (9000"), std::string::npos) << sentence.substr(0, 500);
+    EXPECT_LT(sentence.size(), 500u);
+  }
+  const std::string sentence = error_of([&] {
+    parse_config(replaced(good, "\"patch_size\": 64", "\"patch_size\": \"\\u001b[31m\\u009b\""),
+                 "the config", warnings);
+  });
+  EXPECT_NE(sentence.find("\\u001b[31m\\u009b"), std::string::npos) << sentence;
+  std::string many = "\"\\u009b\": 1, ";
+  for (int i = 0; i < 1000; ++i) many += "\"k" + std::to_string(i) + "\": 1, ";
+  parse_config(replaced(good, "\"dropout\"", many + "\"dropout\""), "c", warnings);
+  ASSERT_EQ(warnings.size(), 21u);
+  EXPECT_EQ(warnings.front(), "c: unknown key \"\\u009b\" is ignored");
+  EXPECT_EQ(warnings.back(), "c: 981 more unknown keys are ignored");
+}
+
+TEST_F(CheckpointTest, MakeModelReplacesAModelAsAWhole) {
+  const std::string path = made_model(folder_);
+  const std::string config = text_of(path + "/config.json");
+  const std::string weights = text_of(path + "/model.safetensors");
+  Config other = small_config();
+  other.embed_dim = 64;
+  for (const int stop : {0, 1, 20}) {
+    int asked = 0;
+    ErrorCode code = ErrorCode::internal;
+    error_of(
+        [&] {
+          make_model(other, 2, io::TensorType::f32, path,
+                     {.cancelled = [&] { return asked++ == stop; }});
+        },
+        &code);
+    EXPECT_EQ(code, ErrorCode::cancelled) << stop;
+    EXPECT_EQ(text_of(path + "/config.json"), config);
+    EXPECT_EQ(text_of(path + "/model.safetensors"), weights);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 2) << "nothing beside";
+  }
+  std::uint64_t last = 0;
+  make_model(other, 2, io::TensorType::f32, path, {.progress = [&](auto done, auto total) {
+               EXPECT_GT(done, last);
+               EXPECT_EQ(total, static_cast<std::uint64_t>(other.num_parameters(false)));
+               last = done;
+             }});
+  EXPECT_EQ(last, static_cast<std::uint64_t>(other.num_parameters(false)));
+  EXPECT_EQ(Checkpoint::open(path).config().embed_dim, 64);
+}
+
 TEST_F(CheckpointTest, AbsentKeysTakeTheReferencesDefaults) {
   std::vector<std::string> warnings;
   const Config config = parse_config(

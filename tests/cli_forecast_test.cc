@@ -272,8 +272,58 @@ TEST_F(ForecastTest, KnownFutureIsAnInput) {
         }
         return rows;
       }());
-  refuse(2, {"both.csv", "at least one"}, {"--known-future", "both.csv", "--horizon", "20"});
+  // Bad input, and said before the model is looked for.
+  refuse(3, {"both.csv", "at least one"},
+         {"--known-future", "both.csv", "--horizon", "20", "--model", "absent"});
   expect_refusal(2, {"both -"}, {"forecast", "-", "--known-future", "-"});
+}
+
+TEST_F(ForecastTest, KnownColumnsNeedNotBeAskedFor) {
+  std::string known = "date,b\n";
+  const io::Json dates = answer({"in.csv", "--horizon", "3"});
+  for (const io::Json& date : at(entry(dates), "timestamps").array) known += date.string + ",100\n";
+  file("known.csv", known);
+  const io::Json json =
+      answer({"in.csv", "--columns", "a", "--known-future", "known.csv", "--horizon", "3"});
+  ASSERT_EQ(at(json, "series").array.size(), 1u);
+  EXPECT_EQ(at(entry(json), "id").string, "a");
+  EXPECT_EQ(numbers(at(entry(json), "mean")),
+            numbers(at(entry(answer({"in.csv", "--known-future", "known.csv", "--horizon", "3"})),
+                       "mean")));
+  // The close of bars, given their volume; the file may come from a pipe.
+  std::string volume = "date,volume\n";
+  const io::Json bars = answer({data("AAPL.csv"), "--horizon", "3"});
+  for (const io::Json& date : at(entry(bars), "timestamps").array) volume += date.string + ",1e9\n";
+  const io::Json close =
+      answer({data("AAPL.csv"), "--known-future", "-", "--horizon", "3"}, volume);
+  ASSERT_EQ(at(close, "series").array.size(), 1u);
+  EXPECT_EQ(at(entry(close), "id").string, "close");
+  EXPECT_NE(numbers(at(entry(close), "mean")), numbers(at(entry(bars), "mean")));
+}
+
+TEST_F(ForecastTest, VariatesNeedTheSameTimes) {
+  file("apart.csv", "unique_id,ds,y\na,1,1\na,2,2\nb,2,1\nb,3,2\n");
+  refuse(3, {"apart.csv", "\"b\" has other times than \"a\""},
+         {"--multivariate", "--model", "absent"}, "apart.csv");
+  EXPECT_EQ(run({"forecast", "apart.csv", "--horizon", "2"}).exit_code, 0);
+}
+
+TEST_F(ForecastTest, TimesOutsideTheCalendarAreBadInput) {
+  const std::string corpus = TOTO_SOURCE_DIR "/tests/corpus/";
+  refuse(3, {"bad_year_before_1.csv: line 4", "in the year -6", "years 1 to 9999"}, {},
+         corpus + "csv/bad_year_before_1.csv");
+  refuse(3, {"bad_start_year.jsonl: line 2", "in the year -5"}, {},
+         corpus + "jsonl/bad_start_year.jsonl");
+}
+
+TEST_F(ForecastTest, AbsentWeekdaysAreSaid) {
+  const std::string path = TOTO_SOURCE_DIR "/tests/corpus/csv/ok_weekdays_absent.csv";
+  const Result closed = run({"forecast", path, "--horizon", "2", "--json", "-"});
+  EXPECT_TRUE(has(closed.err, "absent weekdays are closed up")) << closed.err;
+  EXPECT_EQ(at(entry(json_of(closed)), "context_length").integer, 44);
+  const Result inserted = run({"forecast", path, "--horizon", "2", "--freq", "B", "--json", "-"});
+  EXPECT_TRUE(has(inserted.err, "absent timestamps are inserted as missing: 8")) << inserted.err;
+  EXPECT_EQ(at(entry(json_of(inserted)), "context_length").integer, 52);
 }
 
 TEST_F(ForecastTest, ManySeriesTravelInChunks) {

@@ -33,6 +33,8 @@ TEST_F(ModelTest, MakeModelIsReproducible) {
   EXPECT_EQ(contents_of(path("a/config.json")), contents_of(path("tiny/config.json")));
   EXPECT_EQ(run({"make-model", "b", "--config", "config.json", "--seed", "2"}).exit_code, 0);
   EXPECT_NE(contents_of(path("b/model.safetensors")), weights());
+  EXPECT_EQ(run({"make-model", "e", "--config", "config.json"}, {{"TOTO_SEED", "2"}}).exit_code, 0);
+  EXPECT_EQ(contents_of(path("e/model.safetensors")), contents_of(path("b/model.safetensors")));
   for (const char* type : {"f16", "bf16"}) {
     const io::Json json = json_of(
         run({"make-model", type, "--config", "config.json", "--dtype", type, "--json", "-"}));
@@ -55,11 +57,29 @@ TEST_F(ModelTest, TheBundledModelIsWhatItsCardSays) {
   EXPECT_FALSE(at(json, "trained").boolean);
 }
 
+TEST_F(ModelTest, InterruptedMakeModelLeavesTheModelThatWasThere) {
+  const std::string config = contents_of(path("tiny/config.json")), before = weights();
+  const Running running = start({"make-model", "tiny", "--config", "base"});
+  const auto num_files = [&] {
+    return std::distance(std::filesystem::directory_iterator(path("tiny")), {});
+  };
+  for (int i = 0; i < 6000 && num_files() < 4; ++i) usleep(1'000);
+  kill(running.pid(), SIGINT);
+  const Result result = running.wait();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_TRUE(has(error_line(result), "interrupted")) << result.err;
+  EXPECT_EQ(num_files(), 2) << "no temporary file is left";
+  EXPECT_EQ(contents_of(path("tiny/config.json")), config);
+  EXPECT_EQ(weights(), before);
+}
+
 TEST_F(ModelTest, MakeModelRefuses) {
   expect_refusal(2, {"--config is \"huge\"", "base, mini"},
                  {"make-model", "x", "--config", "huge"});
   expect_refusal(2, {"--dtype", "f32, f16, bf16"}, {"make-model", "x", "--dtype", "int8"});
   expect_refusal(2, {"--seed"}, {"make-model", "x", "--seed", "one"});
+  expect_refusal(2, {"TOTO_SEED"}, {"make-model", "x"}, {{"TOTO_SEED", "junk"}});
+  expect_refusal(2, {"folder"}, {"make-model", "", "--config", "mini"});
   file("bad.json", "{\"patch_size\": 0}");
   expect_refusal(3, {"bad.json", "patch_size"}, {"make-model", "x", "--config", "bad.json"});
   file("plain", "");
@@ -182,6 +202,13 @@ TEST_F(ModelTest, DoctorFindsWhatIsWrong) {
   EXPECT_TRUE(has(cache.out, "TOTO_COMPILE_BACKEND asks for inductor")) << cache.out;
   EXPECT_TRUE(has(run({"doctor", "--mode", "reduce-overhead"}).out, "not in this version"));
 
+  const Result temporary = run({"doctor"}, {{"TMPDIR", "/nonexistent"}});
+  EXPECT_EQ(temporary.exit_code, 1);
+  EXPECT_TRUE(line(temporary, "temporary folder").starts_with("fail")) << temporary.out;
+  EXPECT_TRUE(has(line(temporary, "temporary folder"), "/nonexistent: No such file"))
+      << temporary.out;
+  EXPECT_TRUE(has(temporary.out, "set TMPDIR")) << temporary.out;
+
   damage("x");
   EXPECT_EQ(run({"doctor", "--model", "tiny"}).exit_code, 1);
 }
@@ -216,8 +243,11 @@ TEST_F(ModelTest, BenchCountsAllocations) {
     words.insert(words.end(), more.begin(), more.end());
     return at(json_of(run(words)), "allocations_after_warmup").integer;
   };
+  EXPECT_EQ(allocations({"--warmup", "2"}), 0);
+  EXPECT_EQ(allocations({"--warmup", "2", "--horizon", "40", "--batch", "3", "--variates", "2"}),
+            0);
   // Without a warm-up the first run must allocate, so a count that is broken shows.
-  EXPECT_GT(allocations({"--warmup", "0"}), allocations({"--warmup", "2"}));
+  EXPECT_GT(allocations({"--warmup", "0"}), 0);
   // The plain mode allocates on every call.
   EXPECT_GE(allocations({"--mode", "reference"}), 4);
 }
@@ -229,7 +259,31 @@ TEST_F(ModelTest, BenchMeanAndTable) {
   EXPECT_TRUE(has(table.out, "mean only")) << table.out;
   EXPECT_TRUE(has(table.out, "1 series of 1 variate, 512 points of context, 1 step ahead"))
       << table.out;
-  EXPECT_EQ(table.err, "") << "nothing about a forecast that nobody asked for";
+  EXPECT_EQ(table.err,
+            "warning: the model tiny is untrained: its weights are random, its numbers are no "
+            "forecast\n");
+}
+
+TEST_F(ModelTest, EveryCommandSaysWhatIsWrongWithTheModel) {
+  std::string config = contents_of(path("tiny/config.json"));
+  put(path("tiny/config.json"), config.insert(1, "\"surprise\": 1,"));
+  file("in.csv", wide_csv(20));
+  const std::vector<std::vector<std::string>> commands = {
+      {"forecast", "in.csv", "--model", "tiny", "--horizon", "2"},
+      {"bench", "--model", "tiny", "--repeat", "1"},
+      {"verify", "--model", "tiny", "--modes", "default"},
+      {"doctor", "--model", "tiny"},
+      {"inspect", "tiny"}};
+  for (const std::vector<std::string>& words : commands) {
+    const Result result = run(words);
+    for (const char* text :
+         {"unknown key \"surprise\" is ignored", "the model tiny is untrained"}) {
+      const std::size_t first = result.err.find(text);
+      EXPECT_NE(first, std::string::npos) << words[0] << "\n" << result.err;
+      EXPECT_EQ(result.err.find(text, first + 1), std::string::npos)
+          << words[0] << " says it twice";
+    }
+  }
 }
 
 TEST_F(ModelTest, BenchRefuses) {

@@ -73,8 +73,51 @@ TEST_F(OutputTest, PathsThatCannotBeWrittenAreRefusedAtOnce) {
                  {"forecast", "in.csv", "--output", "folder.json"});
   expect_refusal(2, {"no file name"}, {"forecast", "in.csv", "--json", ""});
   expect_refusal(2, {"\"new/\"", "no file name"}, {"forecast", "in.csv", "--json", "new/"});
-  expect_refusal(2, {"in.csv", "is the input"}, {"forecast", "in.csv", "--output", "./in.csv"});
+}
+
+TEST_F(OutputTest, NothingReadOrWrittenIsOverwritten) {
+  file("known.csv", "date,b\n2024-02-10,1\n");
+  std::filesystem::create_symlink("known.csv", path("link.csv"));
+  std::filesystem::create_directory_symlink(".", path("here"));
+  expect_refusal(2, {"--output is ./in.csv", "INPUT"},
+                 {"forecast", "in.csv", "--output", "./in.csv"});
+  for (const char* output : {"known.csv", "./known.csv", "link.csv", "here/known.csv"}) {
+    expect_refusal(2, {"--output is ", output, "--known-future"},
+                   {"forecast", "in.csv", "--known-future", "known.csv", "--output", output});
+  }
+  expect_refusal(2, {"--json is new.csv", "the file that --output names"},
+                 {"forecast", "in.csv", "--output", "new.csv", "--json", "new.csv"});
+  expect_refusal(2, {"--plot is here/deep/a.svg", "--json"},
+                 {"forecast", "in.csv", "--json", "deep/a.svg", "--plot", "here/deep/a.svg"});
+  expect_refusal(2, {"--report is v.json", "--json"},
+                 {"verify", "--json", "v.json", "--report", "v.json"});
+  expect_refusal(2, {"--json is m/config.json", "config"},
+                 {"make-model", "m", "--config", "mini", "--json", "m/config.json"});
   EXPECT_EQ(contents_of(path("in.csv")), wide_csv(40));
+  EXPECT_EQ(forecast({"--json", "/dev/null", "--output", "a.csv"}).exit_code, 0);
+}
+
+TEST_F(OutputTest, AFileThatMayNotGrowIsAnError) {
+  const Result forecast = shell(
+      "ulimit -f 8; toto forecast in.csv --horizon 5000 --decode mean --output out.json; echo $?");
+  EXPECT_EQ(forecast.out, "4\n");
+  EXPECT_TRUE(has(forecast.err, "error: out.json: cannot write: File too large")) << forecast.err;
+  const Result model = shell("ulimit -f 8; toto make-model m --config mini; echo $?");
+  EXPECT_EQ(model.out, "4\n");
+  EXPECT_TRUE(has(model.err, "File too large")) << model.err;
+  EXPECT_EQ(folder_.num_entries(), 2u) << "the input and an empty folder";
+  EXPECT_TRUE(std::filesystem::is_empty(path("m")));
+}
+
+TEST_F(OutputTest, ErrorsCannotDriveATerminal) {
+  file("c1.csv",
+       "date,a\n2024-01-01,\xC2\x9B"
+       "31mRED\n");
+  const Result result = run({"forecast", "c1.csv"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_FALSE(has(result.err, "\xC2\x9B")) << result.err;
+  const Result name = run({"forecast", "no\xC2\x9Bsuch\x9B.csv"});
+  EXPECT_TRUE(has(error_line(name), "no such\xEF\xBF\xBD.csv")) << name.err;
 }
 
 TEST_F(OutputTest, ReadOnlyFolder) {

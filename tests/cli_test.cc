@@ -25,6 +25,11 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
     EXPECT_TRUE(has(result.out, "Example:\n  toto " + command)) << result.out;
     EXPECT_TRUE(has(result.out, "--json")) << command;
   }
+  for (const char* variable :
+       {"TOTO_MODEL_ID", "TOTO_COMPILE_MODE", "TOTO_DTYPE", "TOTO_THREADS", "TOTO_ISA", "TOTO_SEED",
+        "TOTO_NUM_SAMPLES", "TOTO_AGGREGATION_SPEC", "TOTO_DISABLE_COMPILE"}) {
+    EXPECT_TRUE(has(run({"forecast", "--help"}).out, variable)) << variable;
+  }
 }
 
 TEST_F(CliTest, WrongUsageIsOneSentence) {
@@ -88,9 +93,9 @@ TEST_F(SettingsTest, WrongVariablesAreNamed) {
   expect_wrong({{"TOTO_NUM_SAMPLES", "1000000000"}}, "from 1 to 1000000");
   expect_wrong({{"TOTO_AGGREGATION_SPEC", "best"}}, "trimmed_mean_P");
   // What only the engine can refuse is traced to its variable as well.
-  const Result result = forecast({}, {{"TOTO_COMPILE_MODE", "max-autotune"}});
+  const Result result = forecast({}, {{"TOTO_DTYPE", "int8"}});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(has(error_line(result), "TOTO_COMPILE_MODE is set to max-autotune")) << result.err;
+  EXPECT_TRUE(has(error_line(result), "TOTO_DTYPE is set to int8")) << result.err;
 }
 
 TEST_F(SettingsTest, VariablesAreDefaults) {
@@ -162,33 +167,49 @@ TEST_F(SettingsTest, WhatThisVersionLacksIsRefused) {
     if (isa_available(isa)) {
       EXPECT_EQ(forecast({"--isa", name}).exit_code, 0) << name;
     } else {
-      expect_refusal(3, {"--isa is " + name, "use auto"}, {"forecast", "in.csv", "--isa", name});
+      expect_refusal(2, {"--isa is " + name, "use auto"}, {"forecast", "in.csv", "--isa", name});
+    }
+  }
+}
+
+// Nothing is read for a request that cannot be met: neither is there an input nor a model.
+TEST_F(SettingsTest, WrongRequestsAreRefusedBeforeAnythingIsRead) {
+  const std::vector<std::vector<std::string>> wrong = {{"--dtype", "int8"}, {"--no-kv-cache"},
+                                                       {"--dtype", "f64"},  {"--mode", "eager"},
+                                                       {"--isa", "sse"},    {"--seed", "-1"}};
+  for (const std::vector<std::string>& more : wrong) {
+    for (const std::string command : {"forecast", "bench"}) {
+      std::vector<std::string> words = {command, "--model", "absent"};
+      if (command == "forecast") words.insert(words.begin() + 1, "absent.csv");
+      words.insert(words.end(), more.begin(), more.end());
+      expect_refusal(2, {}, words);
     }
   }
 }
 
 TEST_F(SettingsTest, ReferenceModeTakesFloat64AndTheUncachedPath) {
-  const Result result =
-      forecast({"--mode", "reference", "--dtype", "f64", "--no-kv-cache", "--horizon", "40"});
-  // --horizon twice is a mistake of the caller.
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  const Result cached = run({"forecast", "in.csv", "--horizon", "40", "--mode", "reference",
-                             "--decode", "mean", "--json", "-"});
-  const Result uncached = run({"forecast", "in.csv", "--horizon", "40", "--mode", "reference",
-                               "--decode", "mean", "--no-kv-cache", "--json", "-"});
-  const Result f64 = run({"forecast", "in.csv", "--horizon", "40", "--mode", "reference",
-                          "--decode", "mean", "--dtype", "f64", "--json", "-"});
-  const auto means = [](const io::Json& json) {
+  const auto means = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"forecast",  "in.csv",   "--horizon", "40",     "--mode",
+                                      "reference", "--decode", "mean",      "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const io::Json json = json_of(run(words));
+    EXPECT_EQ(at(at(json, "engine"), "dtype").string, more.size() > 1 ? "f64" : "f32");
     std::vector<double> values;
     for (const io::Json& value : at(at(json, "series").array.at(0), "mean").array) {
       values.push_back(value.real);
     }
     return values;
   };
-  EXPECT_NE(means(json_of(cached)), means(json_of(uncached)));
-  const std::vector<double> a = means(json_of(cached)), b = means(json_of(f64));
-  ASSERT_EQ(a.size(), 40u);
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-3 * std::abs(b[i]));
+  const auto expect_near = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), 40u);
+    ASSERT_EQ(b.size(), 40u);
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-3 * std::abs(b[i]));
+  };
+  const std::vector<double> cached = means({}), uncached = means({"--no-kv-cache"});
+  EXPECT_NE(cached, uncached);
+  expect_near(cached, means({"--dtype", "f64"}));
+  expect_near(uncached, means({"--dtype", "f64", "--no-kv-cache"}));
+  expect_refusal(2, {"--horizon"}, {"forecast", "in.csv", "--horizon", "3", "--horizon", "4"});
 }
 
 TEST_F(SettingsTest, SameBitsOnEveryThreadCountAndInstructionSet) {

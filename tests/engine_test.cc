@@ -11,8 +11,8 @@
 #include <numeric>
 #include <thread>
 
-#include "base/threads.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "test_model.h"
 
 namespace toto {

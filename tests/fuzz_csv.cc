@@ -69,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(outcome(bytes, 1 << 20, {}) == outcome(bytes, 61, {}));
   outcome(bytes, 1 << 20, {.format = InputFormat::csv_wide, .frequency = "h"});
   outcome(bytes, 1 << 20, {.format = InputFormat::csv_long, .frequency = "M"});
+  outcome(bytes, 1 << 20, {.also = {"a", "volume"}, .frequency = "B"});
   outcome(bytes, 1 << 20, {.format = InputFormat::csv_ohlcv, .columns = {"open", "close"}});
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "io/utf8.h"
 #include "io_fixture.h"
 
 namespace toto::io {
@@ -310,6 +311,25 @@ TEST(Quoted, KeepsASentenceOnOneLineAndShort) {
   EXPECT_EQ(quoted(std::string(79, 'x') + "\xC3\xBCyz"),
             "\"" + std::string(79, 'x') + "\"... (83 bytes)");
   EXPECT_LT(quoted(std::string(1'000'000, '\x80')).size(), 300U);
+}
+
+TEST(OneLine, LeavesNothingThatDrivesATerminal) {
+  EXPECT_EQ(one_line("plain \xC3\xBC \xF0\x9F\x99\x82"), "plain \xC3\xBC \xF0\x9F\x99\x82");
+  EXPECT_EQ(one_line("a\nb\tc\x1B[2Jd\x7F"
+                     "e\r\n"),
+            "a b c [2Jd e");
+  EXPECT_EQ(one_line("C1: \xC2\x9B"
+                     "31m \xC2\x80.\xC2\x9F.\xC2\xA0."),
+            "C1:  31m  . .\xC2\xA0.");
+  EXPECT_EQ(one_line("\xE2\x80\xAE"
+                     "fdp.\xE2\x80\xA8.\xE2\x81\xA6.\xE2\x80\xA6"),
+            " fdp. . .\xE2\x80\xA6")
+      << "an ellipsis stays";
+  EXPECT_EQ(one_line("raw \x9B"
+                     "31m cut \xC3"),
+            "raw \xEF\xBF\xBD"
+            "31m cut \xEF\xBF\xBD");
+  EXPECT_EQ(one_line(std::string_view("\0\n", 2)), "");
 }
 
 TEST(Described, SaysWhatAValueIs) {

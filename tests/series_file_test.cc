@@ -83,6 +83,10 @@ const std::map<std::string, Refusal> kBadCsv = {
     {"bad_zone_then_none", {"line 3, column 1", "has no zone"}},
     {"bad_date_then_integer", {"line 3, column 1", "\"5\" is not a time"}},
     {"bad_steps_then_date", {"line 3, column 1", "expected an integer"}},
+    {"bad_year_before_1", {"line 4, column 2", "\"-62325072000\" is in the year -6"}},
+    {"bad_year_0",
+     {"line 2, column 1", "is in the year 0, expected a time of the years 1 to 9999"}},
+    {"bad_year_after_9999", {"line 3, column 1", "is in the year 30489"}},
     {"bad_1e999", {"line 3, column 2", "\"1e999\" is beyond float32"}},
     {"bad_1e39", {"line 2, column 2", "\"1e39\" is beyond float32"}},
     {"bad_inf", {"line 2, column 2", "\"inf\" is not finite"}},
@@ -110,6 +114,7 @@ const std::map<std::string, Refusal> kBadJsonLines = {
     {"bad_no_target", {"line 2", "\"target\" is not there"}},
     {"bad_no_start", {"line 1", "\"start\" is not there"}},
     {"bad_start", {"line 2", "\"yesterday\" is not a time"}},
+    {"bad_start_year", {"line 2", "\"start\": \"-62319974400\" is in the year -5"}},
     {"bad_start_number", {"line 1", "expected a time such as"}},
     {"bad_mixed_zones", {"line 2", "has no zone"}},
     {"bad_freq", {"line 2", "\"freq\" is \"fortnight\""}},
@@ -418,6 +423,27 @@ TEST(ReadSeries, TheFrequencyMayBeGiven) {
   refused("t,a\n1,5\n2,6\n", "D", "its times are step numbers");
 }
 
+// Holidays have no row and need none; a longer gap is said, and inserted for who asks for it.
+TEST(ReadSeries, ClosesUpAbsentWeekdaysUnlessAskedForThem) {
+  const InputData closed = read_corpus("csv/ok_weekdays_absent.csv");
+  EXPECT_EQ(closed.series.at(0).values.size(), 44U);
+  ASSERT_EQ(closed.warnings.size(), 1U);
+  EXPECT_NE(closed.warnings[0].find("absent weekdays are closed up as if they were holidays: 7 in "
+                                    "gaps longer than a week, the first is 2024-02-05"),
+            std::string::npos)
+      << closed.warnings[0];
+  const InputData inserted = read_corpus("csv/ok_weekdays_absent.csv", {.frequency = "B"});
+  EXPECT_EQ(inserted.series.at(0).values.size(), 52U);
+  EXPECT_TRUE(std::isnan(inserted.series[0].values[10])) << "the holiday, a Monday";
+  ASSERT_EQ(inserted.warnings.size(), 1U);
+  EXPECT_NE(
+      inserted.warnings[0].find("absent timestamps are inserted as missing: 8, the first is 2024-"
+                                "01-15"),
+      std::string::npos)
+      << inserted.warnings[0];
+  EXPECT_EQ(future_timestamps(closed.series[0], 3), future_timestamps(inserted.series[0], 3));
+}
+
 TEST(FutureTimestamps, AreStepNumbersWithoutAFrequency) {
   const InputData row = read_corpus("csv/ok_one_row.csv");
   EXPECT_EQ(future_timestamps(row.series.at(0), 3), (Texts{"1", "2", "3"}));
@@ -447,71 +473,6 @@ TEST(FutureTimestamps, ReachTheLongestHorizon) {
   const Texts times = future_timestamps(data.series.at(0), kMaxHorizon);
   ASSERT_EQ(times.size(), static_cast<std::size_t>(kMaxHorizon));
   EXPECT_EQ(times.back(), "+102024-12-31");
-}
-
-// --------------------------------------------------------------------------------- known futures
-
-const std::string_view kHistory =
-    "date,sales,price,holiday\n2024-01-01,1,10,0\n2024-01-02,2,11,0\n2024-01-03,3,12,1\n";
-
-KnownFuture known(std::string_view text, int horizon, const InputData& input = read(kHistory)) {
-  MemorySource source(text);
-  return read_known_future(source, "known.csv", input, horizon);
-}
-
-TEST(ReadKnownFuture, MatchesRowsToTheForecastSteps) {
-  const KnownFuture future = known(
-      "date,holiday,price\n2024-01-03,0,1\n2024-01-04,1,13\n2024-01-05,0,14\n2024-01-06,0,15\n", 2);
-  EXPECT_EQ(future.names, (Texts{"holiday", "price"}));
-  EXPECT_EQ(future.values, (std::vector<float>{1, 0, 13, 14}));
-}
-
-TEST(ReadKnownFuture, SaysWhatIsMissing) {
-  const auto refused = [](std::string_view text,
-                          std::initializer_list<std::string_view> fragments) {
-    expect_error(ErrorCode::corrupt_file, fragments, [&] { known(text, 2); });
-  };
-  refused("date,price\n2024-01-04,1\n",
-          {"known.csv: 1 of the 2 forecast steps have no row", "the first is 2024-01-05"});
-  refused("date,price\n2024-01-04,1\n2024-01-05,\n",
-          {"known.csv: line 3, column 2 (\"price\")", "missing"});
-  refused("date,weather\n2024-01-04,1\n2024-01-05,1\n",
-          {"known.csv: line 1", "\"weather\" is no series of the input"});
-  refused("day,price\n2024-01-04,1\n2024-01-05,1\n", {"known.csv: line 1", "time column \"date\""});
-  refused("date,price\n2024-01-04T00:00Z,1\n", {"known.csv: line 2", "another kind or zone"});
-  refused("date,price\n1,1\n", {"known.csv: line 2", "another kind or zone"});
-  refused("date,price\n2024-01-04,x\n", {"known.csv: line 2, column 2", "is text"});
-  expect_error(ErrorCode::invalid_argument, {"known.csv", "--freq"},
-               [] { known("date,price\n2024-01-04,1\n", 1, read("date,price\n2024-01-03,1\n")); });
-  const TemporaryFolder folder;
-  expect_error(ErrorCode::not_found, {"absent.csv"},
-               [&] { read_known_future(folder / "absent.csv", read(kHistory), 1); });
-}
-
-TEST(JoinVariates, PutsKnownVariatesLast) {
-  const InputData input = read(kHistory);
-  const KnownFuture future = known("date,price\n2024-01-04,13\n2024-01-05,14\n", 2);
-  const JoinedSeries joined = join_variates(input, future, 2, "shop");
-  EXPECT_EQ(joined.order, (std::vector<std::size_t>{0, 2, 1}));
-  EXPECT_EQ(joined.series.id, "shop");
-  EXPECT_EQ(joined.series.num_variates, 3);
-  EXPECT_EQ(joined.series.num_exogenous, 1);
-  EXPECT_EQ(joined.series.values, (std::vector<float>{2, 3, 0, 1, 11, 12}));
-  EXPECT_EQ(joined.series.future_exogenous, (std::vector<float>{13, 14}));
-}
-
-TEST(JoinVariates, AlignsVariatesAtTheirEnd) {
-  const InputData input = read_corpus("csv/ok_leading_missing.csv");
-  const JoinedSeries joined = join_variates(input, {}, 4096, "");
-  ASSERT_EQ(joined.series.length(), 4U);
-  EXPECT_TRUE(std::isnan(joined.series.values[0]) && std::isnan(joined.series.values[1]));
-  EXPECT_EQ(joined.series.values[2], 3);
-  EXPECT_EQ(joined.series.values[4], 1);
-
-  EXPECT_EQ(join_variates(read_corpus("csv/ok_long.csv"), {}, 4096, "").series.length(), 3U);
-  const std::string_view apart = "unique_id,ds,y\na,1,1\na,2,2\nb,2,1\nb,3,2\n";
-  expect_error(ErrorCode::corrupt_file, {"data.csv: the series \"b\" has other times than \"a\""},
-               [&] { join_variates(read(apart), {}, 4096, ""); });
 }
 
 // ------------------------------------------------------------------------------- tables and scale

@@ -219,6 +219,19 @@ TEST(Frequency, AdvancesThroughTheCalendar) {
   EXPECT_EQ(format_time(advance(month_end, at("2024-02-29"), 1), {}), "2024-03-31");
 }
 
+TEST(Frequency, CountsMonthsBeforeTheYearZero) {
+  for (std::int64_t month = -120; month < 120; ++month) {
+    const CivilDate date = first_of_month(month);
+    ASSERT_TRUE(date.month >= 1 && date.month <= 12) << month;
+    EXPECT_EQ(month_number(date), month);
+  }
+  const Ticks start = midnight({.year = -5, .month = 1, .day = 31});
+  const CivilDate next = civil_date(advance(parse_frequency("M", ""), start, 1));
+  EXPECT_EQ(next.year, -5);
+  EXPECT_EQ(next.month, 2);
+  EXPECT_EQ(next.day, 28);
+}
+
 TEST(Frequency, SkipsWeekends) {
   EXPECT_EQ(after("B", "2024-01-04", 1), "2024-01-05");  // Thursday
   EXPECT_EQ(after("B", "2024-01-05", 1), "2024-01-08");
@@ -317,8 +330,27 @@ TEST(InferGrid, KnowsBusinessDaysAndTheirHolidays) {
   EXPECT_EQ(frequency_of({"2024-01-04", "2024-01-05", "2024-01-06", "2024-01-08"}), "D");
   EXPECT_EQ(frequency_of({"2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05"}),
             "D");
+  EXPECT_EQ(grid.num_closed_up, 0U);
   // Too many weekdays absent for a calendar of business days.
   EXPECT_NE(frequency_of({"2024-01-01", "2024-01-02", "2024-01-10", "2024-01-17"}), "B");
+}
+
+TEST(InferGrid, NotesGapsThatNoHolidaysExplain) {
+  const auto without = [](const std::string& first, const std::string& last) {
+    std::vector<Ticks> days;
+    for (Ticks day = at("2024-01-01"); day < at("2024-04-01"); day += kDay) {
+      if (weekday(day) < 5 && (day < at(first) || day > at(last))) days.push_back(day);
+    }
+    return infer_grid(days, false);
+  };
+  const Grid week = without("2024-02-05", "2024-02-09");
+  EXPECT_EQ(name_of(week.frequency, false), "B");
+  EXPECT_EQ(week.num_closed_up, 0U) << "a week without trading is a holiday somewhere";
+  const Grid longer = without("2024-02-03", "2024-02-12");
+  EXPECT_EQ(name_of(longer.frequency, false), "B");
+  EXPECT_EQ(longer.num_closed_up, 6U);
+  EXPECT_EQ(longer.first_closed_up, at("2024-02-05"));
+  EXPECT_TRUE(longer.positions.empty());
 }
 
 Grid imposed(const std::string& code, const std::vector<std::string>& texts) {
@@ -336,7 +368,10 @@ TEST(ImposeGrid, MovesRowsToTheirSteps) {
   const Grid starts = imposed("MS", {"2024-01-02", "2024-02-01", "2024-03-01"});
   EXPECT_EQ(starts.times.back(), at("2024-03-01"));
   const Grid days = imposed("B", {"2024-01-05", "2024-01-09"});
-  EXPECT_EQ(days.times.size(), 2U);
+  EXPECT_EQ(days.times, at({"2024-01-05", "2024-01-08", "2024-01-09"}));
+  EXPECT_EQ(days.positions, (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(imposed("2B", {"2024-01-05", "2024-01-09", "2024-01-15"}).positions,
+            (std::vector<std::size_t>{0, 1, 3}));
   EXPECT_EQ(imposed("M", {"2024-01-31"}).frequency.day, 31);
 }
 

@@ -73,6 +73,11 @@ struct EngineOptions {
   bool use_kv_cache = true;  // false: the reference's uncached path, `reference` mode only
 };
 
+// The options with every automatic choice made, as an engine would run with them.
+// Error(invalid_argument) for combinations there are not, Error(unsupported) for an instruction set
+// this CPU lacks.
+EngineOptions resolve_options(EngineOptions options);
+
 // How a distribution becomes the one number of `Forecast::point`.
 struct Point {
   enum class Kind {

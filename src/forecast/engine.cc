@@ -26,37 +26,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-EngineOptions resolve(EngineOptions options) {
-  if (options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune) {
-    fail(ErrorCode::invalid_argument, "mode {} is not in this version; use default or reference",
-         name_of(options.mode));
-  }
-  if (options.mode != Mode::reference) {
-    if (options.dtype != DType::f32) {
-      fail(ErrorCode::invalid_argument, "dtype {} is not available in mode {}{}",
-           name_of(options.dtype), name_of(options.mode),
-           options.dtype == DType::f64 ? "; float64 runs in --mode reference only" : "; use f32");
-    }
-    if (!options.use_kv_cache) {
-      fail(ErrorCode::invalid_argument,
-           "running without the KV cache reproduces the reference's uncached path; it needs --mode "
-           "reference");
-    }
-  } else if (options.dtype != DType::f32 && options.dtype != DType::f64) {
-    fail(ErrorCode::invalid_argument, "mode reference takes dtype f32 or f64, not {}",
-         name_of(options.dtype));
-  }
-  options.isa = kernels_for(options.isa).isa;
-  const int cores = usable_cores();
-  if (options.threads == 0) options.threads = cores;
-  if (options.threads < 0 || options.threads > 4 * cores) {
-    fail(ErrorCode::invalid_argument,
-         "threads is {}, expected 1 to {} (four times the {} usable cores)", options.threads,
-         4 * cores, cores);
-  }
-  return options;
-}
-
 // What loading will keep: checked first, because a small file may ask for a large folded head.
 std::uint64_t bytes_needed(const Config& config, const EngineOptions& options) {
   const auto parameters = static_cast<std::uint64_t>(config.num_parameters(true));
@@ -94,7 +63,7 @@ std::string folder_name(std::string path) {
 
 struct Engine::Impl {
   Impl(const std::string& folder, const EngineOptions& wanted)
-      : options(resolve(wanted)), pool(options.threads) {
+      : options(resolve_options(wanted)), pool(options.threads) {
     const auto start = std::chrono::steady_clock::now();
     const Checkpoint checkpoint = Checkpoint::open(folder);
     require_memory(bytes_needed(checkpoint.config(), options), folder.c_str(),

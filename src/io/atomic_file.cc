@@ -163,6 +163,19 @@ void AtomicFile::commit() {
   flush_folder(folder);
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const fs::file_status status = fs::status(a, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return false;
+  if (fs::equivalent(a, b, error)) return true;
+  if (fs::exists(status) || fs::exists(b, error)) return false;
+  // Files to be made have no identity yet, but the folders they will be in may.
+  const auto place = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(follow_links(path), error), error);
+  };
+  return place(a) == place(b);
+}
+
 std::string read_file(const std::string& path, std::size_t max_bytes) {
   const RegularFile file(path);
   const auto check_size = [&](std::uint64_t size) {

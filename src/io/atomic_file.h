@@ -38,6 +38,10 @@ class AtomicFile {
   int fd_ = -1;
 };
 
+// Whether two paths, however spelled and through whatever links, lead to one file: writing the one
+// would replace the other. Not so for devices and pipes, which hold nothing. Neither need exist.
+bool same_file(const std::string& a, const std::string& b);
+
 // The whole of a regular file, at most `max_bytes`; folders, FIFOs and devices are refused.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 

@@ -300,6 +300,12 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return lower(x) == lower(y); });
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
 bool is_missing(std::string_view text) {
   if (text.empty()) return true;
   if (text.size() > 4) return false;

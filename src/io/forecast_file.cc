@@ -79,23 +79,6 @@ constexpr std::size_t kMaxTableSeries = 20;
 constexpr std::size_t kMaxTableSteps = 20;
 constexpr std::size_t kLastSteps = 4;  // of a horizon that is cut short
 
-// Control characters, C1 among them (U+0080 to U+009F), could drive a terminal.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
-    const auto lead = static_cast<unsigned char>(text[at]);
-    const bool c1 = length == 2 && lead == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0;
-    if (length == 0 || lead < 0x20 || lead == 0x7F || c1) {
-      out += '?';
-    } else {
-      out += text.substr(at, length);
-    }
-    at += std::max<std::size_t>(length, 1);
-  }
-  return out;
-}
-
 // The lowest level, the one nearest to the median and the highest, by their positions.
 std::vector<std::size_t> shown_levels(std::span<const double> levels) {
   if (levels.empty()) return {};
@@ -150,7 +133,7 @@ std::string entry_table(const ForecastEntry& entry, std::span<const double> leve
         rows.emplace_back(TableRow{entry.timestamps[step], value_text(entry.mean[step])});
     for (const std::size_t level : shown) row.push_back(value_text(entry.quantiles[level][step]));
   }
-  return fmt::format("{}: {} {} after {} {}{}\n", printable(entry.id), horizon,
+  return fmt::format("{}: {} {} after {} {}{}\n", one_line(entry.id), horizon,
                      horizon == 1 ? "step" : "steps", entry.context_length,
                      entry.context_length == 1 ? "value" : "values",
                      cut ? fmt::format("; {} steps are not shown", horizon - kMaxTableSteps) : "") +

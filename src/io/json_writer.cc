@@ -10,7 +10,6 @@
 namespace toto::io {
 namespace {
 
-constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 constexpr std::size_t kMaxShown = 80;  // bytes of a text in an error sentence
 
 // Appends `text` without the quotes, with what JSON cannot hold escaped. So are DEL and the C1

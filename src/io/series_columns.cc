@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "io/csv.h"
@@ -60,6 +61,7 @@ class ColumnPlanner {
       plan.values = {format == InputFormat::csv_long ? *target : *close};
       if (format == InputFormat::csv_long) warn_of_extra(plan, warnings);
     }
+    if (!plan.id) add_also(plan);
     return plan;
   }
 
@@ -94,6 +96,24 @@ class ColumnPlanner {
     const std::optional<std::size_t> found = find({name});
     if (!found) fail_header(fmt::format("the time column {} among them", quoted(name)));
     return *found;
+  }
+
+  // Without a search for each: both tables may have 10^5 columns.
+  void add_also(ColumnPlan& plan) const {
+    const std::unordered_set<std::string_view> there(names_.begin(), names_.end());
+    std::unordered_set<std::string> exactly, in_lower_case;
+    for (const std::string& name : options_.also) {
+      there.contains(name) ? exactly.insert(name) : in_lower_case.insert(lower_case(name));
+    }
+    std::vector<bool> taken(names_.size());
+    taken[plan.time] = true;
+    for (const std::size_t column : plan.values) taken[column] = true;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (taken[i] || names_[i].empty()) continue;
+      if (exactly.contains(names_[i]) || in_lower_case.erase(lower_case(names_[i])) > 0) {
+        plan.values.push_back(i);
+      }
+    }
   }
 
   std::size_t select(const std::string& name, const ColumnPlan& plan) const {

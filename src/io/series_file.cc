@@ -63,6 +63,9 @@ class SeriesBuilder {
                         : infer_grid(std::move(times), style.steps);
     if (grid.frequency.unit == Frequency::Unit::unknown) unknown_.add(id, 1);
     if (grid.irregular) irregular_.add(id, 1, name_of(grid.frequency, style.steps));
+    if (grid.num_closed_up > 0) {
+      closed_up_.add(id, grid.num_closed_up, format_time(grid.first_closed_up, style));
+    }
     if (grid.num_moved > 0) moved_.add(id, grid.num_moved);
     if (grid.times.size() > num_rows) {
       std::size_t first = 0;  // the first point without a row
@@ -127,6 +130,10 @@ class SeriesBuilder {
     };
     warn(absent_, fmt::format("absent timestamps are inserted as missing: {}, the first is {}",
                               absent_.count(), absent_.detail()));
+    warn(closed_up_,
+         fmt::format("absent weekdays are closed up as if they were holidays: {} in gaps longer "
+                     "than a week, the first is {}; --freq B inserts them as missing",
+                     closed_up_.count(), closed_up_.detail()));
     warn(moved_,
          fmt::format("times beside the grid are moved to its nearest step: {}", moved_.count()));
     warn(irregular_,
@@ -149,7 +156,7 @@ class SeriesBuilder {
   std::optional<Frequency> wanted_;
   std::vector<InputSeries> series_;
   std::unordered_set<std::string> ids_;
-  Tally absent_, moved_, irregular_, unknown_, leading_;
+  Tally absent_, closed_up_, moved_, irregular_, unknown_, leading_;
 };
 
 // ", D" when all series have one frequency.
@@ -175,7 +182,8 @@ std::string described(const SeriesTable& table, const std::vector<InputSeries>& 
 
 InputData read_csv(TextInput& input, const ReadOptions& options) {
   SeriesBuilder builder(input.name(), options.frequency);
-  SeriesTable table = read_table(input, {.format = options.format, .columns = options.columns});
+  SeriesTable table = read_table(
+      input, {.format = options.format, .columns = options.columns, .also = options.also});
   for (TableRows& rows : table.groups) {
     Grid grid = builder.make_grid(std::move(rows.times), table.style, rows.id);
     const auto axis = std::make_shared<const TimeAxis>(TimeAxis{

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,14 +46,16 @@ struct InputData {
 struct ReadOptions {
   InputFormat format = InputFormat::automatic;
   std::vector<std::string> columns = {};  // of a CSV; see TableOptions
+  std::vector<std::string> also = {};     // likewise: columns whose future is known
   std::string frequency = {};             // overrides what the times tell; see parse_frequency
 };
 
 // `path` "-" is standard input. The id of a series is its column (wide, OHLCV), its `unique_id`,
 // `item_id` or `symbol` (long, bars of several symbols, JSON lines), or "ID.column" where a file
 // has ids and several columns are asked for. Absent times of a regular series become missing
-// values. Errors: not_found; corrupt_file with file, line and column; invalid_argument for an
-// option that does not fit the file.
+// values; absent weekdays of a business-day series only where the frequency is given. Errors:
+// not_found; corrupt_file with file, line and column; invalid_argument for an option that does not
+// fit the file.
 InputData read_series(const std::string& path, const ReadOptions& options);
 InputData read_series(ByteSource& source, const std::string& name, const ReadOptions& options);
 
@@ -66,18 +69,20 @@ struct KnownFuture {
   std::vector<std::string> names = {};  // each the id of an input series
   std::vector<float> values = {};       // [name][step], all finite
 };
-// Rows before the forecast are allowed. Refused: a column the input does not have, a step of the
-// horizon without a row or with a missing value.
-KnownFuture read_known_future(const std::string& path, const InputData& input, int horizon);
-KnownFuture read_known_future(ByteSource& source, const std::string& name, const InputData& input,
-                              int horizon);
+// Rows before the forecast are allowed. Refused: a column the input does not have (case matters
+// only if it must), a step of the horizon without a row or with a missing value.
+KnownFuture read_known_future(TextInput& text, const InputData& input, int horizon);
+
+// Error(corrupt_file) unless the series at these positions have the same times as far as they go
+// back: those of variates of one series.
+void check_same_times(const InputData& input, std::span<const std::size_t> positions);
 
 // All series of the input as variates of one, those with a known future last.
 struct JoinedSeries {
   Series series = {};                   // at most `max_context` points; NaN before a variate begins
   std::vector<std::size_t> order = {};  // variate -> position in InputData::series
 };
-// Error(corrupt_file) unless all have the same times as far as they go back.
+// Error(corrupt_file) unless check_same_times holds for all of them.
 JoinedSeries join_variates(const InputData& input, const KnownFuture& future,
                            std::size_t max_context, const std::string& id);
 

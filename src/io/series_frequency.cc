@@ -49,8 +49,7 @@ bool is_anchor(std::string_view text) {
 Ticks advance_months(const Frequency& frequency, Ticks from, std::int64_t steps) {
   const CivilDate date = civil_date(from);
   if (steps > kLastYear * 12 / frequency.count) fail_past_end(frequency, steps);
-  const std::int64_t month = date.year * 12 + date.month - 1 + steps * frequency.count;
-  CivilDate to{.year = month / 12, .month = static_cast<int>(month % 12) + 1};
+  CivilDate to = first_of_month(month_number(date) + steps * frequency.count);
   if (to.year > kLastYear) fail_past_end(frequency, steps);
   to.day = std::min(frequency.day > 0 ? frequency.day : date.day, days_in_month(to.year, to.month));
   return midnight(to) + time_of_day(from);

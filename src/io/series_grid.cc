@@ -10,10 +10,7 @@
 namespace toto::io {
 namespace {
 
-std::int64_t month_index(Ticks time) {
-  const CivilDate date = civil_date(time);
-  return date.year * 12 + date.month - 1;
-}
+std::int64_t month_index(Ticks time) { return month_number(civil_date(time)); }
 
 // Weekdays since a Monday long ago; a weekend counts as its Friday.
 std::int64_t weekday_index(Ticks time) {
@@ -86,6 +83,18 @@ std::optional<Grid> infer_months(const std::vector<Ticks>& times) {
   return lay_out(times, {.unit = Frequency::Unit::month, .count = step, .day = day}, index);
 }
 
+// Gaps that no run of holidays explains, in a series whose absent weekdays are closed up.
+void note_long_gaps(Grid& grid) {
+  constexpr std::int64_t kMostHolidays = 5;  // in a row: a whole week
+  for (std::size_t i = 1; i < grid.times.size(); ++i) {
+    const Ticks before = grid.times[i - 1];
+    const std::int64_t absent = weekday_index(grid.times[i]) - weekday_index(before) - 1;
+    if (absent <= kMostHolidays) continue;
+    if (grid.num_closed_up == 0) grid.first_closed_up = advance(grid.frequency, before, 1);
+    grid.num_closed_up += static_cast<std::size_t>(absent);
+  }
+}
+
 bool are_weekdays(std::span<const Ticks> times, std::span<const Ticks> gaps) {
   const bool whole_days =
       std::all_of(gaps.begin(), gaps.end(), [](Ticks gap) { return gap % kDay == 0; });
@@ -124,7 +133,10 @@ Grid infer_grid(std::vector<Ticks> times, bool steps) {
     if (std::optional<Grid> grid = infer_months(times)) return std::move(*grid);
   }
   if (!steps && smallest == kDay && are_weekdays(times, gaps)) {
-    return {.frequency = {.unit = Frequency::Unit::weekday, .count = 1}, .times = std::move(times)};
+    Grid grid{.frequency = {.unit = Frequency::Unit::weekday, .count = 1},
+              .times = std::move(times)};
+    note_long_gaps(grid);
+    return grid;
   }
   if (std::optional<Grid> grid = infer_fixed(times, gaps, smallest)) return std::move(*grid);
   const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
@@ -178,9 +190,6 @@ Grid impose_grid(std::vector<Ticks> times, Frequency wanted, const TimeStyle& st
            format_time(time, style));
     }
     index.push_back(point);
-  }
-  if (wanted.unit == Frequency::Unit::weekday) {
-    return {.frequency = wanted, .times = std::move(times)};
   }
   if (index.back() / 10 >= static_cast<std::int64_t>(times.size())) {
     fail(ErrorCode::invalid_argument,

@@ -17,19 +17,23 @@ namespace {
 class SeriesIndex {
  public:
   explicit SeriesIndex(const std::vector<InputSeries>& series) {
-    for (std::size_t i = 0; i < series.size(); ++i) positions_.emplace(series[i].id, i);
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      positions_.emplace(series[i].id, i);
+      in_lower_case_.emplace(lower_case(series[i].id), i);
+    }
   }
   std::size_t position(std::string_view id, std::string_view where) const {
-    const auto found = positions_.find(id);
-    if (found != positions_.end()) return found->second;
+    if (const auto found = positions_.find(id); found != positions_.end()) return found->second;
+    const auto found = in_lower_case_.find(lower_case(id));
+    if (found != in_lower_case_.end()) return found->second;
     fail(ErrorCode::corrupt_file,
-         "{}: the known column {} is no series of the input, expected its history there too; "
-         "--columns may leave it out",
-         where, quoted(id));
+         "{}: the known column {} is no series of the input, expected its history there too", where,
+         quoted(id));
   }
 
  private:
   std::unordered_map<std::string_view, std::size_t> positions_;
+  std::unordered_map<std::string, std::size_t> in_lower_case_;  // asked for what is not above
 };
 
 // Both end at one time and go back step by step in the same way.
@@ -80,9 +84,8 @@ std::vector<std::size_t> match_rows(const TableRows& rows, const TimeAxis& futur
 
 }  // namespace
 
-KnownFuture read_known_future(ByteSource& source, const std::string& name, const InputData& input,
-                              int horizon) {
-  TextInput text(source, name);
+KnownFuture read_known_future(TextInput& text, const InputData& input, int horizon) {
+  const std::string& name = text.name();
   const SeriesTable table = read_table(
       text, {.format = InputFormat::csv_wide, .time_name = input.time_name, .keep_lines = true});
   const TableRows& rows = table.groups.front();
@@ -99,13 +102,21 @@ KnownFuture read_known_future(ByteSource& source, const std::string& name, const
   const std::vector<std::size_t> matches = match_rows(rows, future_axis(first, horizon), name);
 
   KnownFuture known;
+  std::vector<bool> is_known(input.series.size());
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    const std::string& id = table.columns[column];
-    if (!same_times(first, input.series[index.position(id, header)])) {
+    const std::size_t position = index.position(table.columns[column], header);
+    const InputSeries& series = input.series[position];
+    const std::string& id = series.id;
+    if (is_known[position]) {
+      fail(ErrorCode::corrupt_file, "{}: the series {} is known twice, expected one column for it",
+           header, quoted(id));
+    }
+    if (!same_times(first, series)) {
       fail(ErrorCode::corrupt_file,
            "{}: the input's series {} and {} end at different times, expected the same end", header,
            quoted(first.id), quoted(id));
     }
+    is_known[position] = true;
     known.names.push_back(id);
     for (const std::size_t row : matches) {
       const float value = rows.values[column][row];
@@ -120,9 +131,16 @@ KnownFuture read_known_future(ByteSource& source, const std::string& name, const
   return known;
 }
 
-KnownFuture read_known_future(const std::string& path, const InputData& input, int horizon) {
-  const std::unique_ptr<ByteSource> source = open_source(path);
-  return read_known_future(*source, path == "-" ? "standard input" : path, input, horizon);
+void check_same_times(const InputData& input, std::span<const std::size_t> positions) {
+  if (positions.empty()) return;
+  const InputSeries& first = input.series[positions.front()];
+  for (const std::size_t position : positions) {
+    const InputSeries& series = input.series[position];
+    if (same_times(first, series)) continue;
+    fail(ErrorCode::corrupt_file,
+         "{}{}the series {} has other times than {}, expected the same for variates of one series",
+         input.name, input.name.empty() ? "" : ": ", quoted(series.id), quoted(first.id));
+  }
 }
 
 JoinedSeries join_variates(const InputData& input, const KnownFuture& future,
@@ -140,15 +158,9 @@ JoinedSeries join_variates(const InputData& input, const KnownFuture& future,
     const InputSeries& series = input.series[i];
     if (!is_known[i]) joined.order.push_back(i);
     length = std::max(length, std::min(series.values.size(), max_context));
-    if (!same_times(input.series.front(), series)) {
-      fail(
-          ErrorCode::corrupt_file,
-          "{}{}the series {} has other times than {}, expected the same for variates of one series",
-          input.name, input.name.empty() ? "" : ": ", quoted(series.id),
-          quoted(input.series.front().id));
-    }
   }
   joined.order.insert(joined.order.end(), known.begin(), known.end());
+  check_same_times(input, joined.order);
   joined.series.id = id;
   joined.series.num_variates = static_cast<int>(input.series.size());
   joined.series.num_exogenous = static_cast<int>(future.names.size());

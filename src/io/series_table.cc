@@ -254,6 +254,16 @@ std::string name_complaint(std::string_view name) {
   return {};
 }
 
+std::vector<std::string> header_names(const TextInput& input) {
+  MemorySource source(input.head());
+  TextInput head(source, input.name());
+  CsvReader reader(head, detect_delimiter(head));
+  std::vector<std::string> names;
+  if (!reader.next_row()) return names;
+  while (reader.next_field()) names.emplace_back(trimmed(reader.field()));
+  return names;
+}
+
 SeriesTable read_table(TextInput& input, const TableOptions& options) {
   return TableReader(input, options).read();
 }

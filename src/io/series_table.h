@@ -23,6 +23,8 @@ struct TableOptions {
   // The columns to read, in this order; empty: `y` of a long table, `close` of an OHLCV one, all
   // but the time of a wide one. Other columns may hold anything. Case matters only if it must.
   std::vector<std::string> columns = {};
+  // Read besides, where the table has them and its series go by their columns, not by an id.
+  std::vector<std::string> also = {};
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
 };
@@ -51,6 +53,9 @@ struct SeriesTable {
 // Error(corrupt_file) with file, line and column for everything wrong in the file,
 // Error(invalid_argument) for columns it does not have.
 SeriesTable read_table(TextInput& input, const TableOptions& options);
+
+// The names in the header, which is looked at and not yet read.
+std::vector<std::string> header_names(const TextInput& input);
 
 // A column name or series id: UTF-8, not blank, at most kMaxNameBytes. Otherwise what is wrong.
 std::string name_complaint(std::string_view name);

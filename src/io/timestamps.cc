@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::int64_t kLastStep = 1'000'000'000'000;  // of any unit: differences cannot overflow
 constexpr std::int64_t kFirstEpoch = 1'000'000'000;    // 2001-09-09 in seconds
+constexpr Ticks kFirstTime = -719'162 * kDay;          // 0001-01-01
+constexpr Ticks kEndTime = 2'932'897 * kDay;           // 10000-01-01
 constexpr std::string_view kExpectedTime =
     "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, or an integer";
 
@@ -190,6 +192,14 @@ CivilDate civil_date(Ticks time) {
           .day = static_cast<int>(day_of_year - (153 * month_from_march + 2) / 5 + 1)};
 }
 
+std::int64_t month_number(const CivilDate& date) { return date.year * 12 + date.month - 1; }
+
+CivilDate first_of_month(std::int64_t number) noexcept {
+  return {.year = floor_div(number, 12),
+          .month = static_cast<int>(floor_mod(number, 12)) + 1,
+          .day = 1};
+}
+
 Ticks midnight(const CivilDate& date) { return days_from_civil(date) * kDay; }
 
 int days_in_month(std::int64_t year, int month) {
@@ -276,7 +286,14 @@ std::string TimeColumn::read(std::string_view text, Ticks& time) {
   if (kind_ == Kind::undecided) {
     if (std::string complaint = decide(text); !complaint.empty()) return complaint;
   }
-  if (kind_ == Kind::iso) return read_iso(text, time);
+  std::string complaint = kind_ == Kind::iso ? read_iso(text, time) : read_number(text, time);
+  if (!complaint.empty() || kind_ == Kind::steps) return complaint;
+  if (time >= kFirstTime && time < kEndTime) return {};
+  return fmt::format("{} is in the year {}, expected a time of the years 1 to 9999", quoted(text),
+                     civil_date(time).year);
+}
+
+std::string TimeColumn::read_number(std::string_view text, Ticks& time) {
   const std::optional<std::int64_t> integer = parse_integer(text);
   if (!integer || *integer / units_per_second_ < -kLastStep ||
       *integer / units_per_second_ > kLastStep) {

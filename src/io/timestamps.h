@@ -21,7 +21,9 @@ struct CivilDate {
   int month = 1;
   int day = 1;
 };
-CivilDate civil_date(Ticks time);  // proleptic Gregorian
+CivilDate civil_date(Ticks time);                        // proleptic Gregorian
+std::int64_t month_number(const CivilDate& date);        // months since January of the year 0
+CivilDate first_of_month(std::int64_t number) noexcept;  // the other way round, of any year
 Ticks midnight(const CivilDate& date);
 int days_in_month(std::int64_t year, int month);
 int weekday(Ticks time);        // 0 is Monday
@@ -49,7 +51,7 @@ std::int64_t utc_seconds(Ticks time, const TimeStyle& style);  // since the epoc
 // Reads the times of one file, which must be of one kind: the first one decides between ISO 8601
 // (2024-01-31, 20240131, 2024/01/31, 2024-01, with a clock after `T` or a space, and a zone), epoch
 // numbers (integers from 10^9 on: seconds, milli-, micro- or nanoseconds by their size) and steps
-// (other integers).
+// (other integers). Dates lie in the years 1 to 9999, which four digits can write.
 class TimeColumn {
  public:
   // Empty, and `time` is set; or what is wrong: `"x" is not a time, expected ...`.
@@ -59,6 +61,7 @@ class TimeColumn {
  private:
   enum class Kind { undecided, iso, epoch, steps };
   std::string decide(std::string_view text);
+  std::string read_number(std::string_view text, Ticks& time);
   std::string read_iso(std::string_view text, Ticks& time);
 
   Kind kind_ = Kind::undecided;

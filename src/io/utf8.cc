@@ -1,6 +1,21 @@
 #include "io/utf8.h"
 
+#include <algorithm>
+
 namespace toto::io {
+namespace {
+
+// `sequence` is one character.
+bool may_drive_a_terminal(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) ||  // U+2028 to U+202E
+         (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);    // U+2066 to U+2069
+}
+
+}  // namespace
 
 // Overlong forms, surrogates and code points past U+10FFFF are refused by the bounds on the second
 // byte.
@@ -28,6 +43,24 @@ std::size_t first_invalid_utf8(std::string_view text) {
     at += length;
   }
   return text.size();
+}
+
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const std::string_view sequence = text.substr(at, length);
+    if (length == 0) {
+      line += kReplacementCharacter;
+    } else if (may_drive_a_terminal(sequence)) {
+      line += ' ';
+    } else {
+      line += sequence;
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);  // npos + 1 is 0
+  return line;
 }
 
 }  // namespace toto::io

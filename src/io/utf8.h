@@ -1,15 +1,23 @@
-// Well-formed UTF-8, as RFC 3629 defines it.
+// Well-formed UTF-8, as RFC 3629 defines it, and text that is safe to print.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace toto::io {
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 // Length of the sequence that begins at `text[at]`, or 0 if none does.
 std::size_t utf8_length(std::string_view text, std::size_t at);
 
 // Position of the first byte that belongs to no sequence; text.size() if there is none.
 std::size_t first_invalid_utf8(std::string_view text);
+
+// Names and values come from files and may hold anything. As one line that cannot drive a terminal:
+// control characters (C0, DEL, C1), line separators and marks that reverse the direction of writing
+// become spaces, bytes that are no UTF-8 become U+FFFD. Spaces at the end are dropped.
+std::string one_line(std::string_view text);
 
 }  // namespace toto::io

@@ -41,7 +41,7 @@ class Reader {
     const Json& value = required(key);
     if (value.kind != Json::Kind::integer || value.integer < low || value.integer > high) {
       fail(ErrorCode::corrupt_file, "{}: \"{}\" is {}, expected an integer from {} to {}", what_,
-           key, describe(value), low, high);
+           key, io::described(value), low, high);
     }
     return static_cast<int>(value.integer);
   }
@@ -50,7 +50,7 @@ class Reader {
     if (value == nullptr) return otherwise;
     if (value->kind != Json::Kind::boolean) {
       fail(ErrorCode::corrupt_file, "{}: \"{}\" is {}, expected true or false", what_, key,
-           describe(*value));
+           io::described(*value));
     }
     return value->boolean;
   }
@@ -59,34 +59,16 @@ class Reader {
     if (value == nullptr) return otherwise;
     if (!value->is_number() || !(value->real >= low && value->real <= high)) {
       fail(ErrorCode::corrupt_file, "{}: \"{}\" is {}, expected a number from {} to {}", what_, key,
-           describe(*value), low, high);
+           io::described(*value), low, high);
     }
     return value->real;
   }
   const std::string& text(const Json& value, const char* key) const {
     if (value.kind != Json::Kind::string) {
-      fail(ErrorCode::corrupt_file, "{}: \"{}\" is {}, expected text", what_, key, describe(value));
+      fail(ErrorCode::corrupt_file, "{}: \"{}\" is {}, expected text", what_, key,
+           io::described(value));
     }
     return value.string;
-  }
-  static std::string describe(const Json& value) {
-    switch (value.kind) {
-      case Json::Kind::null:
-        return "null";
-      case Json::Kind::boolean:
-        return value.boolean ? "true" : "false";
-      case Json::Kind::integer:
-        return fmt::format("{}", value.integer);
-      case Json::Kind::real:
-        return fmt::format("{}", value.real);
-      case Json::Kind::string:
-        return fmt::format("\"{}\"", value.string.substr(0, 80));
-      case Json::Kind::array:
-        return "a list";
-      case Json::Kind::object:
-        return "an object";
-    }
-    return "?";
   }
   std::string_view what() const { return what_; }
 
@@ -100,8 +82,8 @@ ScalerKind read_scaler(const Reader& reader) {
   if (name == kPatchScaler) return ScalerKind::causal_patch_std_mean;
   if (name == kCausalScaler) return ScalerKind::causal_std_mean;
   if (name == kStdMeanScaler) return ScalerKind::std_mean;
-  fail(ErrorCode::unsupported, "{}: scaler_cls is \"{}\", expected one of {}, {}, {}",
-       reader.what(), name, kPatchScaler, kCausalScaler, kStdMeanScaler);
+  fail(ErrorCode::unsupported, "{}: scaler_cls is {}, expected one of {}, {}, {}", reader.what(),
+       io::quoted(name), kPatchScaler, kCausalScaler, kStdMeanScaler);
 }
 
 void read_head(const Reader& reader, Config& config) {
@@ -118,8 +100,8 @@ void read_head(const Reader& reader, Config& config) {
     return;
   }
   if (name != kMixtureHead) {
-    fail(ErrorCode::unsupported, "{}: output distribution is \"{}\", expected {} or {}",
-         reader.what(), name, kMixtureHead, kStudentTHead);
+    fail(ErrorCode::unsupported, "{}: output distribution is {}, expected {} or {}", reader.what(),
+         io::quoted(name), kMixtureHead, kStudentTHead);
   }
   config.head = HeadKind::mixture_of_student_t;
   const Json& kwargs = reader.required("output_distribution_kwargs");
@@ -149,7 +131,7 @@ Config parse_config(std::string_view text, std::string_view what,
   const Json root = io::parse_json(text, what);
   if (root.kind != Json::Kind::object) {
     fail(ErrorCode::corrupt_file, "{}: expected a JSON object, found {}", what,
-         Reader::describe(root));
+         io::described(root));
   }
   const Reader reader(root, what);
   Config config;
@@ -208,11 +190,18 @@ Config parse_config(std::string_view text, std::string_view what,
                                                        "stabilize_with_global",
                                                        "scale_factor_exponent",
                                                        "pre_xformers_checkpoint"};
+  constexpr std::size_t kMostNamed = 20;
+  std::size_t unknown = 0;
   for (const Json::Member& member : root.object) {
-    if (std::find(kKnown.begin(), kKnown.end(), member.first) == kKnown.end()) {
+    if (std::find(kKnown.begin(), kKnown.end(), member.first) != kKnown.end()) continue;
+    if (++unknown <= kMostNamed) {
       warnings.push_back(
-          fmt::format("{}: unknown key \"{}\" is ignored", what, member.first.substr(0, 80)));
+          fmt::format("{}: unknown key {} is ignored", what, io::quoted(member.first)));
     }
+  }
+  if (unknown > kMostNamed) {
+    warnings.push_back(
+        fmt::format("{}: {} more unknown keys are ignored", what, unknown - kMostNamed));
   }
   return config;
 }

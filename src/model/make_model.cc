@@ -1,5 +1,6 @@
 #include "model/make_model.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -45,6 +46,18 @@ std::uint16_t to_f16(float x) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000) >> 13));
 }
 
+void append_as(io::TensorType type, const std::vector<float>& values,
+               io::SafetensorsWriter& writer) {
+  if (type == io::TensorType::f32) {
+    writer.append(values.data(), values.size() * sizeof(float));
+    return;
+  }
+  std::vector<std::uint16_t> halves(values.size());
+  std::transform(values.begin(), values.end(), halves.begin(),
+                 type == io::TensorType::bf16 ? to_bf16 : to_f16);
+  writer.append(halves.data(), halves.size() * sizeof(std::uint16_t));
+}
+
 }  // namespace
 
 Config base_config() {
@@ -73,7 +86,7 @@ Config mini_config() {
 }
 
 void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
-                const std::string& folder) {
+                const std::string& folder, const MakeModelHooks& hooks) {
   if (type != io::TensorType::f32 && type != io::TensorType::f16 && type != io::TensorType::bf16) {
     fail(ErrorCode::invalid_argument, "weights can be made as F32, F16 or BF16, not {}",
          io::name_of(type));
@@ -84,34 +97,35 @@ void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
   for (const TensorSpec& spec : specs) {
     tensors.push_back({.name = "model." + spec.name, .type = type, .shape = spec.shape});
   }
-  io::write_file_atomically(folder + "/config.json", config_json(config));
+  // Both are written to the end before either takes its place.
+  io::AtomicFile config_file(folder + "/config.json");
+  config_file.write(config_json(config));
   io::SafetensorsWriter writer(
       folder + "/model.safetensors", tensors,
       {{"format", "pt"}, {"trained", "false"}, {"seed", std::to_string(seed)}});
+  const auto total = static_cast<std::uint64_t>(config.num_parameters(false));
+  std::uint64_t done = 0;
   std::vector<float> values;
-  std::vector<std::uint16_t> halves;
   for (std::size_t t = 0; t < specs.size(); ++t) {
     const bool is_norm = specs[t].name.ends_with(".scale");
     const float limit = limit_of(specs[t], config);
     const std::uint64_t count = tensors[t].num_elements();
-    constexpr std::uint64_t kChunk = std::uint64_t{1} << 20;
+    constexpr std::uint64_t kChunk = std::uint64_t{1} << 18;
     for (std::uint64_t first = 0; first < count; first += kChunk) {
+      if (hooks.cancelled && hooks.cancelled()) {
+        fail(ErrorCode::cancelled, "interrupted; nothing was written");
+      }
       values.resize(std::min(kChunk, count - first));
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = is_norm ? 1.0f : uniform(seed, t, first + i, limit);
       }
-      if (type == io::TensorType::f32) {
-        writer.append(values.data(), values.size() * sizeof(float));
-        continue;
-      }
-      halves.resize(values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        halves[i] = type == io::TensorType::bf16 ? to_bf16(values[i]) : to_f16(values[i]);
-      }
-      writer.append(halves.data(), halves.size() * sizeof(std::uint16_t));
+      append_as(type, values, writer);
+      done += values.size();
+      if (hooks.progress) hooks.progress(done, total);
     }
   }
   writer.commit();
+  config_file.commit();
 }
 
 }  // namespace toto

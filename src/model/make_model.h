@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "io/safetensors.h"
@@ -14,9 +15,16 @@ Config base_config();
 // The bundled model's shape.
 Config mini_config();
 
+// Asked and told while the weights are written, about once a megabyte.
+struct MakeModelHooks {
+  std::function<bool()> cancelled = {};  // true ends the call with Error(cancelled)
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // parameters
+};
+
 // Writes config.json and model.safetensors into `folder` (created if need be), marked as untrained.
 // The same seed gives the same bytes. Weights are scaled so that activations stay of order one.
+// A model that is there already stays as it is until the new one is complete.
 void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
-                const std::string& folder);
+                const std::string& folder, const MakeModelHooks& hooks = {});
 
 }  // namespace toto

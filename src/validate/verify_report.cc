@@ -4,19 +4,13 @@
 
 #include "base/error.h"
 #include "io/json.h"
+#include "io/utf8.h"
 #include "validate/verify.h"
 
 namespace toto::validate {
 namespace {
 
-// Names come from folders and may hold anything: no line break or control character gets out.
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  std::replace_if(
-      line.begin(), line.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
-  return line;
-}
+using io::one_line;  // names come from folders and may hold anything
 
 // Inside a cell of a Markdown table, which may be shown as HTML.
 std::string cell(std::string_view text) {

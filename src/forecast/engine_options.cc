@@ -1,0 +1,40 @@
+// Which combinations of mode, dtype and cache this version has.
+#include "base/error.h"
+#include "base/threads.h"
+#include "kernels/kernels.h"
+#include "toto/toto.h"
+
+namespace toto {
+
+EngineOptions resolve_options(EngineOptions options) {
+  if (options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune) {
+    fail(ErrorCode::invalid_argument, "mode {} is not in this version; use default or reference",
+         name_of(options.mode));
+  }
+  if (options.mode != Mode::reference) {
+    if (options.dtype != DType::f32) {
+      fail(ErrorCode::invalid_argument, "dtype {} is not available in mode {}{}",
+           name_of(options.dtype), name_of(options.mode),
+           options.dtype == DType::f64 ? "; float64 runs in --mode reference only" : "; use f32");
+    }
+    if (!options.use_kv_cache) {
+      fail(ErrorCode::invalid_argument,
+           "running without the KV cache reproduces the reference's uncached path; it needs --mode "
+           "reference");
+    }
+  } else if (options.dtype != DType::f32 && options.dtype != DType::f64) {
+    fail(ErrorCode::invalid_argument, "mode reference takes dtype f32 or f64, not {}",
+         name_of(options.dtype));
+  }
+  options.isa = kernels_for(options.isa).isa;
+  const int cores = usable_cores();
+  if (options.threads == 0) options.threads = cores;
+  if (options.threads < 0 || options.threads > 4 * cores) {
+    fail(ErrorCode::invalid_argument,
+         "threads is {}, expected 1 to {} (four times the {} usable cores)", options.threads,
+         4 * cores, cores);
+  }
+  return options;
+}
+
+}  // namespace toto
