@@ -93,9 +93,9 @@ TEST_F(SettingsTest, WrongVariablesAreNamed) {
   expect_wrong({{"TOTO_NUM_SAMPLES", "1000000000"}}, "from 1 to 1000000");
   expect_wrong({{"TOTO_AGGREGATION_SPEC", "best"}}, "trimmed_mean_P");
   // What only the engine can refuse is traced to its variable as well.
-  const Result result = forecast({}, {{"TOTO_DTYPE", "int8"}});
+  const Result result = forecast({}, {{"TOTO_DTYPE", "f64"}});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(has(error_line(result), "TOTO_DTYPE is set to int8")) << result.err;
+  EXPECT_TRUE(has(error_line(result), "TOTO_DTYPE is set to f64")) << result.err;
 }
 
 TEST_F(SettingsTest, VariablesAreDefaults) {
@@ -157,8 +157,11 @@ TEST_F(SettingsTest, ThreadsAboveTheCoresWarn) {
 TEST_F(SettingsTest, WhatThisVersionLacksIsRefused) {
   expect_refusal(2, {"mode reduce-overhead"}, {"forecast", "in.csv", "--mode", "reduce-overhead"});
   expect_refusal(2, {"mode max-autotune"}, {"forecast", "in.csv", "--mode", "max-autotune"});
-  expect_refusal(2, {"dtype bf16"}, {"forecast", "in.csv", "--dtype", "bf16"});
-  expect_refusal(2, {"dtype int8"}, {"forecast", "in.csv", "--dtype", "int8"});
+  for (const char* dtype : {"bf16", "int8"}) {
+    EXPECT_EQ(forecast({"--dtype", dtype}).exit_code, 0);
+    expect_refusal(2, {dtype, "mode reference takes"},
+                   {"forecast", "in.csv", "--mode", "reference", "--dtype", dtype});
+  }
   expect_refusal(2, {"f64", "--mode reference"}, {"forecast", "in.csv", "--dtype", "f64"});
   expect_refusal(2, {"KV cache", "--mode reference"}, {"forecast", "in.csv", "--no-kv-cache"});
   expect_refusal(2, {"--mode", "\"eager\""}, {"forecast", "in.csv", "--mode", "eager"});
@@ -174,9 +177,9 @@ TEST_F(SettingsTest, WhatThisVersionLacksIsRefused) {
 
 // Nothing is read for a request that cannot be met: neither is there an input nor a model.
 TEST_F(SettingsTest, WrongRequestsAreRefusedBeforeAnythingIsRead) {
-  const std::vector<std::vector<std::string>> wrong = {{"--dtype", "int8"}, {"--no-kv-cache"},
-                                                       {"--dtype", "f64"},  {"--mode", "eager"},
-                                                       {"--isa", "sse"},    {"--seed", "-1"}};
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--mode", "max-autotune"}, {"--no-kv-cache"}, {"--dtype", "f64"},
+      {"--mode", "eager"},        {"--isa", "sse"},  {"--seed", "-1"}};
   for (const std::vector<std::string>& more : wrong) {
     for (const std::string command : {"forecast", "bench"}) {
       std::vector<std::string> words = {command, "--model", "absent"};

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "test_model.h"
@@ -80,14 +81,50 @@ TEST_F(EngineTest, SameBitsWithAnyNumberOfThreads) {
 
 TEST_F(EngineTest, SameBitsOnEveryIsa) {
   const std::vector<Series> batch = mixed_batch();
-  const auto expected =
-      Engine::load(model_, {.isa = Isa::reference}).forecast(batch, sampling_options());
-  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
-    if (!isa_available(isa)) continue;
-    const auto result = Engine::load(model_, {.isa = isa}).forecast(batch, sampling_options());
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      expect_same(result[i], expected[i], std::string(name_of(isa)));
+  for (const DType dtype : {DType::f32, DType::bf16, DType::int8}) {
+    const auto expected = Engine::load(model_, {.dtype = dtype, .isa = Isa::reference})
+                              .forecast(batch, sampling_options());
+    for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+      if (!isa_available(isa)) continue;
+      const auto result =
+          Engine::load(model_, {.dtype = dtype, .isa = isa}).forecast(batch, sampling_options());
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        expect_same(result[i], expected[i], fmt::format("{} {}", name_of(dtype), name_of(isa)));
+      }
     }
+  }
+}
+
+// Weights in fewer bits: other numbers, close ones, and the same in any batch on any threads.
+TEST_F(EngineTest, PrecisionsAreCloseAndKeepTheirBits) {
+  const std::vector<Series> batch = mixed_batch();
+  ForecastOptions options;
+  options.horizon = 8;
+  const auto exact = Engine::load(model_).forecast(batch, options);
+  const auto weights = Engine::load(model_).model().weight_bytes;
+  const struct {
+    DType dtype;
+    double bound;         // of the mean's deviation, in units of its spread over the steps
+    double weight_share;  // the embedding and the biases stay float32
+  } cases[] = {{DType::bf16, 0.01, 0.7}, {DType::int8, 0.02, 0.5}};
+  for (const auto& [dtype, bound, share] : cases) {
+    SCOPED_TRACE(name_of(dtype));
+    const Engine engine = Engine::load(model_, {.dtype = dtype, .threads = 1});
+    EXPECT_LT(double(engine.model().weight_bytes), share * double(weights));
+    double deviation = 0, spread = 0;
+    const auto result = engine.forecast(batch, options);
+    const auto threaded =
+        Engine::load(model_, {.dtype = dtype, .threads = 3}).forecast(batch, options);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      expect_same(threaded[i], result[i], "3 threads");
+      expect_same(engine.forecast(batch[i], options), result[i], "alone");
+      EXPECT_NE(result[i].mean, exact[i].mean);
+      for (std::size_t j = 0; j < exact[i].mean.size(); ++j) {
+        deviation += std::fabs(result[i].mean[j] - exact[i].mean[j]);
+        spread += std::fabs(exact[i].mean[j] - exact[i].mean[0]);
+      }
+    }
+    EXPECT_LT(deviation / spread, bound);
   }
 }
 
@@ -486,9 +523,12 @@ TEST_F(EngineTest, ModesAndPrecisions) {
     EXPECT_NE(error_of([&] { Engine::load(model_, {.mode = mode}); }).find(name_of(mode)),
               std::string::npos);
   }
-  for (const DType dtype : {DType::f64, DType::bf16, DType::int8}) {
-    EXPECT_NE(error_of([&] { Engine::load(model_, {.dtype = dtype}); }).find(name_of(dtype)),
-              std::string::npos);
+  EXPECT_NE(error_of([&] { Engine::load(model_, {.dtype = DType::f64}); }).find("f64"),
+            std::string::npos);
+  for (const DType dtype : {DType::bf16, DType::int8}) {
+    const std::string sentence =
+        error_of([&] { Engine::load(model_, {.mode = Mode::reference, .dtype = dtype}); });
+    EXPECT_NE(sentence.find(name_of(dtype)), std::string::npos) << sentence;
   }
   EXPECT_NE(
       error_of([&] { Engine::load(model_, {.use_kv_cache = false}); }).find("--mode reference"),

@@ -62,4 +62,16 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
+// task(row, worker) for every row; few rows are done by the caller, because waking the workers
+// costs more than they save.
+template <typename Task>
+void run_rows(ThreadPool& pool, int rows, const Task& task) noexcept {
+  constexpr int kWorthWaking = 32;
+  if (rows >= kWorthWaking) {
+    pool.run(rows, task);
+  } else {
+    for (int row = 0; row < rows; ++row) task(row, 0);
+  }
+}
+
 }  // namespace toto

@@ -80,7 +80,7 @@ struct Engine::Impl {
       reference32.emplace(checkpoint);
       info.weight_bytes = reference32->weight_bytes();
     } else {
-      model.emplace(checkpoint, kernels_for(options.isa), pool);
+      model.emplace(checkpoint, options.dtype, kernels_for(options.isa), pool);
       forecaster.emplace(*model, pool);
       info.weight_bytes = model->weight_bytes();
     }

@@ -12,10 +12,10 @@ EngineOptions resolve_options(EngineOptions options) {
          name_of(options.mode));
   }
   if (options.mode != Mode::reference) {
-    if (options.dtype != DType::f32) {
-      fail(ErrorCode::invalid_argument, "dtype {} is not available in mode {}{}",
-           name_of(options.dtype), name_of(options.mode),
-           options.dtype == DType::f64 ? "; float64 runs in --mode reference only" : "; use f32");
+    if (options.dtype == DType::f64) {
+      fail(ErrorCode::invalid_argument,
+           "dtype f64 is not available in mode {}; float64 runs in --mode reference only",
+           name_of(options.mode));
     }
     if (!options.use_kv_cache) {
       fail(ErrorCode::invalid_argument,

@@ -45,6 +45,8 @@ void Forecaster::run(std::span<const Series> batch, const ForecastOptions& optio
   options_ = &options;
   paths_ = PathPlan(options, model_.config().patch_size);
   plan(batch, out);
+  const bool whole_patch = trace != nullptr || paths_.decode_patches > 0;
+  first_patch_steps_ = whole_patch ? model_.config().patch_size : options.horizon;
   std::span<SeriesPlan> rest(plans_);
   int done = 0;
   while (!rest.empty()) {
@@ -191,7 +193,8 @@ void Forecaster::prefill_tokens(const Group& group, int first_token, int last_to
        .num_rows = num_rows,
        .groups = {state_.groups, static_cast<std::size_t>(num_groups)},
        .output_groups = {state_.output_groups, static_cast<std::size_t>(num_output_groups)},
-       .num_outputs = num_outputs},
+       .num_outputs = num_outputs,
+       .output_steps = first_patch_steps_},
       state_.network);
 }
 
@@ -305,6 +308,7 @@ void Forecaster::decode_lanes(const Group& group, int num_rows) {
   }
   const std::span<const SpaceGroup> groups(state_.groups, num_groups);
 
+  const int patch = model_.config().patch_size;
   for (int p = 0; p < paths_.decode_patches; ++p) {
     check_cancelled();
     feed_patch(group, num_rows, p);
@@ -327,7 +331,8 @@ void Forecaster::decode_lanes(const Group& group, int num_rows) {
                     .num_rows = num_rows,
                     .groups = groups,
                     .output_groups = groups,
-                    .num_outputs = num_rows},
+                    .num_outputs = num_rows,
+                    .output_steps = std::min(patch, options_->horizon - (p + 1) * patch)},
                    state_.network);
     read_patch(group, num_rows, p + 1);
   }

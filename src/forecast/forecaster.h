@@ -48,6 +48,7 @@ class Forecaster {
   std::vector<SeriesPlan> plans_;
   const ForecastOptions* options_ = nullptr;  // of the running call
   PathPlan paths_{ForecastOptions{}, 1};
+  int first_patch_steps_ = 0;  // that the head is asked for
 };
 
 }  // namespace toto

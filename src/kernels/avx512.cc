@@ -3,8 +3,9 @@
 #include <immintrin.h>
 
 #include <cstddef>
+#include <cstdint>
 
-#include "kernels/exp_constants.h"
+#include "kernels/constants.h"
 #include "kernels/tables.h"
 #include "kernels/target.h"
 

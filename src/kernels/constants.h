@@ -1,9 +1,10 @@
-// exp for float, shared by every instruction set: exp(x) = 2^n * exp(r), n = round(x / ln 2),
-// |r| <= ln 2 / 2, exp(r) by a polynomial in Horner form. Largest error 1.1 ulp (kernels_test).
+// Constants that every instruction set must share to give the same bits.
 #pragma once
 
 namespace toto::kernels {
 
+// exp for float: exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, exp(r) by a
+// polynomial in Horner form. Largest error 1.1 ulp (kernels_test).
 inline constexpr float kLog2E = 0x1.715476p+0f;
 inline constexpr float kLn2High = 0x1.62e400p-1f;  // 15 bits, so n * kLn2High is exact
 inline constexpr float kLn2Low = 0x1.7f7d1cp-20f;
@@ -19,6 +20,11 @@ inline constexpr float kExpPoly[kExpTerms] = {0x1.a01a02p-13f,
                                               0.5f,
                                               1.0f,
                                               1.0f};
+
+// Rows quantised to int16. A group whose largest value is below kNothing becomes zeros: the factor
+// for it would overflow.
+inline constexpr float kLargestInt16 = 32767;
+inline constexpr float kNothing = 1e-30f;
 
 inline constexpr double kNormEpsilon = 1e-8;  // util.py: RMSNorm
 

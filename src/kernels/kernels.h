@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "toto/toto.h"
 
@@ -22,6 +23,7 @@ inline constexpr int kPanel = 32;        // output columns packed together, [K][
 inline constexpr int kValueBlock = 64;   // the same for attention's weighted mean, uncompensated
 inline constexpr int kPartialSums = 16;  // interleaved sums of a row reduction
 inline constexpr int kKeyPanel = 16;     // cached keys stored together, [head_dim][kKeyPanel]
+inline constexpr int kScaleGroup = 128;  // terms that share a scale where weights are int8
 
 // Terms of a sum of `depth` that are added up before they join the total.
 constexpr int sum_block(int depth) { return depth < 512 ? 16 : 64; }
@@ -33,12 +35,35 @@ enum class Epilogue {
   gate,   // a panel holds kPanel/2 gate and kPanel/2 up columns: dst = silu(gate) * up
 };
 
+// Weights, packed: panels of kPanel columns, each
+//   f32, bf16  [depth][kPanel]
+//   int8       per group of kScaleGroup terms, the last one shorter: kPanel float scales, then
+//              [pair of terms][kPanel][2]
+// bf16 is widened and computed with as float32. int8 meets rows of int16, quantised as they come:
+// products and sums within a group are exact integers, the groups' sums are added as float32. Both
+// give the same bits everywhere, like float32.
+constexpr std::size_t panel_bytes(DType type, int depth) {
+  const std::size_t even = (static_cast<std::size_t>(depth) + 1) / 2 * 2;
+  const std::size_t groups = (static_cast<std::size_t>(depth) + kScaleGroup - 1) / kScaleGroup;
+  if (type == DType::int8) return even * kPanel + groups * kPanel * sizeof(float);
+  return std::size_t(depth) * kPanel * (type == DType::bf16 ? 2 : 4);
+}
+
+// Rows as int16 with a scale for each group of kScaleGroup values.
+struct QuantisedRows {
+  std::int16_t* values = nullptr;  // [row][stride], an odd depth padded with a zero
+  float* scales = nullptr;         // [row][scale_stride]
+  std::size_t stride = 0;
+  std::size_t scale_stride = 0;
+};
+
 // dst[row][column] for rows [0, rows) and panels [first_panel, last_panel).
 struct GemmArgs {
-  const float* src = nullptr;     // [rows][depth], row stride src_stride
-  const float* panels = nullptr;  // [panel][depth][kPanel]
-  const float* bias = nullptr;    // [panel][kPanel]
-  float* dst = nullptr;           // row stride dst_stride, room for whole panels
+  const float* src = nullptr;         // [rows][depth], row stride src_stride; not read for int8
+  QuantisedRows quantised;            // for int8
+  const std::byte* panels = nullptr;  // as above
+  const float* bias = nullptr;        // [panel][kPanel]
+  float* dst = nullptr;               // row stride dst_stride, room for whole panels
   std::size_t src_stride = 0;
   std::size_t dst_stride = 0;
   int rows = 0;
@@ -85,7 +110,13 @@ struct Kernels {
   Isa isa = Isa::reference;
   const char* name = "";
 
-  void (*gemm)(const GemmArgs& args) noexcept = nullptr;
+  void (*gemm)(const GemmArgs& args) noexcept = nullptr;  // float32 weights
+  void (*gemm_bf16)(const GemmArgs& args) noexcept = nullptr;
+  void (*gemm_int8)(const GemmArgs& args) noexcept = nullptr;
+
+  // One row to int16: values[i] = round(src[i] / scale), the largest of a group being +-32767.
+  void (*quantise)(const float* src, int depth, std::int16_t* values,
+                   float* scales) noexcept = nullptr;
 
   // dst = src / sqrt(mean(src^2) + 1e-8) * weight. Rows are padded with zeros to a multiple of
   // kPartialSums.

@@ -163,7 +163,10 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
 // Constant-initialised: no code of this instruction set runs before the CPU was asked for it.
 inline constexpr Kernels kTable{.isa = kIsa,
                                 .name = kName,
-                                .gemm = gemm,
+                                .gemm = gemm<float>,
+                                .gemm_bf16 = gemm<Bf16>,
+                                .gemm_int8 = gemm<std::int8_t>,
+                                .quantise = quantise,
                                 .rms_norm = rms_norm,
                                 .rotate = rotate,
                                 .attend = attend,

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/exp_constants.h"
+#include "kernels/constants.h"
 #include "kernels/tables.h"
 
 namespace toto::kernels {
@@ -40,13 +40,19 @@ struct Unrounded {
   float rounded() const noexcept { return total + rest; }
 };
 
+float widened(float weight) noexcept { return weight; }
+float widened(std::uint16_t bf16) noexcept {
+  return std::bit_cast<float>(std::uint32_t{bf16} << 16);
+}
+
 // One output column. What the total had no room for after a block begins the next one.
-Unrounded column_sum(const float* src, const float* column, int depth, int stride) noexcept {
+template <typename Weight>
+Unrounded column_sum(const float* src, const Weight* column, int depth, int stride) noexcept {
   Unrounded sum;
   const int block = sum_block(depth);
   for (int k0 = 0; k0 < depth; k0 += block) {
     for (int k = k0; k < std::min(depth, k0 + block); ++k) {
-      sum.rest = std::fma(src[k], column[std::size_t(k) * stride], sum.rest);
+      sum.rest = std::fma(src[k], widened(column[std::size_t(k) * stride]), sum.rest);
     }
     const float after = sum.total + sum.rest;
     sum.rest -= after - sum.total;
@@ -55,15 +61,15 @@ Unrounded column_sum(const float* src, const float* column, int depth, int strid
   return sum;
 }
 
-void gemm(const GemmArgs& args) noexcept {
+// dst of every row and column from the column's sum.
+template <typename SumOf>
+void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
   for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
-    const float* weights = args.panels + std::size_t(panel) * args.depth * kPanel;
     const float* bias = args.bias + std::size_t(panel) * kPanel;
     for (int row = 0; row < args.rows; ++row) {
-      const float* src = args.src + row * args.src_stride;
       float* dst_row = args.dst + row * args.dst_stride;
       const auto biased = [&](int c) {
-        Unrounded y = column_sum(src, weights + c, args.depth, kPanel);
+        Unrounded y = sum_of(panel, row, c);
         y.add(bias[c]);
         return y;
       };
@@ -83,6 +89,53 @@ void gemm(const GemmArgs& args) noexcept {
       }
     }
   }
+}
+
+template <typename Weight>
+void gemm_floats(const GemmArgs& args) noexcept {
+  write_panels(args, [&args](int panel, int row, int c) {
+    const auto* weights =
+        reinterpret_cast<const Weight*>(args.panels) + std::size_t(panel) * args.depth * kPanel;
+    return column_sum(args.src + row * args.src_stride, weights + c, args.depth, kPanel);
+  });
+}
+
+void gemm_int8(const GemmArgs& args) noexcept {
+  write_panels(args, [&args](int panel, int row, int c) {
+    const std::byte* group = args.panels + panel * panel_bytes(DType::int8, args.depth);
+    const std::int16_t* x = args.quantised.values + row * args.quantised.stride;
+    const float* x_scale = args.quantised.scales + row * args.quantised.scale_stride;
+    Unrounded y;
+    for (int k0 = 0; k0 < args.depth; k0 += kScaleGroup, ++x_scale) {
+      const auto* scales = reinterpret_cast<const float*>(group);
+      const auto* weights = reinterpret_cast<const std::int8_t*>(scales + kPanel);
+      const int terms = std::min(args.depth - k0, kScaleGroup), pairs = (terms + 1) / 2;
+      std::int32_t sum = 0;
+      for (int p = 0; p < pairs; ++p, x += 2) {
+        const std::int8_t* pair = weights + (std::size_t(p) * kPanel + c) * 2;
+        sum += x[0] * pair[0] + x[1] * pair[1];
+      }
+      y.total = std::fma(static_cast<float>(sum) * *x_scale, scales[c], y.total);
+      group += kPanel * sizeof(float) + std::size_t(pairs) * 2 * kPanel;
+    }
+    return y;
+  });
+}
+
+void quantise(const float* src, int depth, std::int16_t* values, float* scales) noexcept {
+  for (int k0 = 0; k0 < depth; k0 += kScaleGroup) {
+    const int k1 = std::min(depth, k0 + kScaleGroup);
+    float largest = 0;
+    for (int k = k0; k < k1; ++k) largest = std::max(largest, std::fabs(src[k]));
+    const float factor = largest > kNothing ? kLargestInt16 / largest : 0;
+    for (int k = k0; k < k1; ++k) {  // the integer stands in the lowest bits
+      values[k] = static_cast<std::int16_t>(
+          std::bit_cast<std::int32_t>(std::fma(src[k], factor, kRoundMagic)) -
+          std::bit_cast<std::int32_t>(kRoundMagic));
+    }
+    *scales++ = largest / kLargestInt16;
+  }
+  if (depth % 2 != 0) values[depth] = 0;
 }
 
 float add_pairwise(const float (&partial)[kPartialSums]) noexcept {
@@ -183,7 +236,10 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
 
 const Kernels kReferenceKernels{.isa = Isa::reference,
                                 .name = "reference",
-                                .gemm = gemm,
+                                .gemm = gemm_floats<float>,
+                                .gemm_bf16 = gemm_floats<std::uint16_t>,
+                                .gemm_int8 = gemm_int8,
+                                .quantise = quantise,
                                 .rms_norm = rms_norm,
                                 .rotate = rotate,
                                 .attend = attend,

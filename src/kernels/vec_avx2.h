@@ -6,7 +6,7 @@ struct Vec {
 TOTO_INLINE Vec load(const float* src) { return {_mm256_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm256_storeu_ps(dst, a.v); }
 // Into the second-level cache.
-TOTO_INLINE void prefetch(const float* src) {
+TOTO_INLINE void prefetch(const std::byte* src) {
   _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
 }
 TOTO_INLINE Vec broadcast(float x) { return {_mm256_set1_ps(x)}; }
@@ -24,6 +24,42 @@ TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
   return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), n))};
 }
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm256_permute_ps(a.v, 0xB1)}; }
+
+// Weights of kLanes columns, whatever they are stored as.
+struct Bf16 {
+  std::uint16_t bits;
+};
+TOTO_INLINE Vec load(const Bf16* src) {
+  const __m256i wide =
+      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+}
+
+// Eight sums of int16 products, or eight pairs of their factors.
+struct Ints {
+  __m256i v;
+};
+TOTO_INLINE Ints zero_ints() { return {_mm256_setzero_si256()}; }
+TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)))};
+}
+TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
+  int pair;
+  __builtin_memcpy(&pair, src, sizeof pair);
+  return {_mm256_set1_epi32(pair)};
+}
+TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
+  return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v))};
+}
+TOTO_INLINE Vec to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
+TOTO_INLINE Vec absolute(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+// The low halves of the bits of a - b.
+TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
+  const __m256i wide = _mm256_sub_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v));
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(dst),
+      _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+}
 
 struct PartialSums {  // kPartialSums of them
   Vec low, high;

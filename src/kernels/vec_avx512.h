@@ -6,7 +6,7 @@ struct Vec {
 TOTO_INLINE Vec load(const float* src) { return {_mm512_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm512_storeu_ps(dst, a.v); }
 // Into the second-level cache.
-TOTO_INLINE void prefetch(const float* src) {
+TOTO_INLINE void prefetch(const std::byte* src) {
   _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
 }
 TOTO_INLINE Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
@@ -24,6 +24,40 @@ TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), n))};
 }
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm512_permute_ps(a.v, 0xB1)}; }
+
+// Weights of kLanes columns, whatever they are stored as.
+struct Bf16 {
+  std::uint16_t bits;
+};
+TOTO_INLINE Vec load(const Bf16* src) {
+  const __m512i wide =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+
+// Sixteen sums of int16 products, or sixteen pairs of their factors.
+struct Ints {
+  __m512i v;
+};
+TOTO_INLINE Ints zero_ints() { return {_mm512_setzero_si512()}; }
+TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
+  return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)))};
+}
+TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
+  int pair;
+  __builtin_memcpy(&pair, src, sizeof pair);
+  return {_mm512_set1_epi32(pair)};
+}
+TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
+  return {_mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v))};
+}
+TOTO_INLINE Vec to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
+TOTO_INLINE Vec absolute(Vec a) { return {_mm512_abs_ps(a.v)}; }
+// The low halves of the bits of a - b.
+TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
+  const __m512i wide = _mm512_sub_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_cvtepi32_epi16(wide));
+}
 
 struct PartialSums {  // kPartialSums of them
   Vec all;

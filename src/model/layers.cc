@@ -1,34 +1,77 @@
 #include "model/layers.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "base/error.h"
 
 namespace toto {
 
-PackedLinear make_packed(int in, int out) {
+namespace {
+
+std::uint16_t to_bf16(float value) {  // to nearest, ties to even; weights are finite
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+template <typename Weight, typename Round>
+void pack_rounded(PackedLinear& linear, int column, const float* row, const Round& round) {
+  auto* dst = reinterpret_cast<Weight*>(linear.panels.data()) +
+              std::size_t(column / kPanel) * linear.in * kPanel + column % kPanel;
+  for (int k = 0; k < linear.in; ++k) dst[std::size_t(k) * kPanel] = round(row[k]);
+}
+
+void pack_int8(PackedLinear& linear, int column, const float* row) {
+  constexpr float kLargest = 127;
+  const int c = column % kPanel;
+  std::byte* group = linear.panels.data() + column / kPanel * panel_bytes(DType::int8, linear.in);
+  for (int k0 = 0; k0 < linear.in; k0 += kScaleGroup) {
+    const int terms = std::min(linear.in - k0, kScaleGroup);
+    auto* scales = reinterpret_cast<float*>(group);
+    auto* weights = reinterpret_cast<std::int8_t*>(scales + kPanel);
+    float largest = 0;
+    for (int k = 0; k < terms; ++k) largest = std::max(largest, std::fabs(row[k0 + k]));
+    scales[c] = largest / kLargest;
+    for (int k = 0; k < terms && scales[c] > 0; ++k) {
+      weights[(k / 2 * kPanel + c) * 2 + k % 2] =
+          static_cast<std::int8_t>(std::nearbyint(row[k0 + k] / scales[c]));
+    }
+    group += kPanel * sizeof(float) + round_up(terms, 2) * kPanel;
+  }
+}
+
+}  // namespace
+
+PackedLinear make_packed(int in, int out, DType type) {
   PackedLinear linear;
   linear.in = in;
+  linear.type = type;
   linear.num_panels = (out + kPanel - 1) / kPanel;
-  linear.panels = Buffer<float>(std::size_t(linear.num_panels) * in * kPanel);
+  linear.panels = Buffer<std::byte>(linear.num_panels * panel_bytes(type, in));
   linear.bias = Buffer<float>(std::size_t(linear.num_panels) * kPanel);
   return linear;
 }
 
 void pack_column(PackedLinear& linear, int column, const float* row, float bias) {
-  float* dst =
-      linear.panels.data() + std::size_t(column / kPanel) * linear.in * kPanel + column % kPanel;
-  for (int k = 0; k < linear.in; ++k) dst[std::size_t(k) * kPanel] = row[k];
+  if (linear.type == DType::int8) {
+    pack_int8(linear, column, row);
+  } else if (linear.type == DType::bf16) {
+    pack_rounded<std::uint16_t>(linear, column, row, to_bf16);
+  } else {
+    pack_rounded<float>(linear, column, row, [](float value) { return value; });
+  }
   linear.bias[column] = bias;
 }
 
-PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out,
+PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out, DType type,
                          const std::function<int(int)>& source_row) {
   const int in = static_cast<int>(checkpoint.info(name + ".weight").shape[1]);
   const std::vector<float> weight = checkpoint.read(name + ".weight");
   const std::vector<float> bias = checkpoint.read(name + ".bias");
-  PackedLinear linear = make_packed(in, out);
+  PackedLinear linear = make_packed(in, out, type);
   for (int n = 0; n < out; ++n) {
     if (const int row = source_row(n); row >= 0) {
       pack_column(linear, n, weight.data() + std::size_t(row) * in, bias[row]);
@@ -37,7 +80,8 @@ PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, 
   return linear;
 }
 
-FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool) {
+FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& kernels,
+                     ThreadPool& pool) {
   const Config& config = checkpoint.config();
   const int e = config.embed_dim, per_step = config.params_per_step();
   std::vector<float> head_weight, head_bias;  // [parameter][component][embed_dim]
@@ -51,7 +95,7 @@ FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, Threa
   }
 
   FoldedHead folded;
-  folded.linear = make_packed(e, config.patch_size * per_step);
+  folded.linear = make_packed(e, config.patch_size * per_step, type);
   folded.bias = Buffer<double>(std::size_t(config.patch_size) * per_step);
   std::vector<float> step_weight(std::size_t(e) * e), step_bias(e);
   std::vector<double> sums(std::size_t(pool.num_threads()) * e);
@@ -78,16 +122,37 @@ FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, Threa
   return folded;
 }
 
+QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth) {
+  QuantisedRows quantised;
+  if (type != DType::int8) return quantised;
+  quantised.stride = round_up(depth, kPanel);
+  quantised.scale_stride = round_up(depth, kScaleGroup) / kScaleGroup;
+  quantised.values = arena.take<std::int16_t>(rows * quantised.stride);
+  quantised.scales = arena.take<float>(rows * quantised.scale_stride);
+  return quantised;
+}
+
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
            ThreadPool& pool) noexcept {
   if (call.rows == 0) return;
+  if (linear.type == DType::int8) {
+    const QuantisedRows& to = call.quantised;
+    run_rows(pool, call.rows, [&](int row, int) {
+      kernels.quantise(call.src + row * call.src_stride, linear.in, to.values + row * to.stride,
+                       to.scales + row * to.scale_stride);
+    });
+  }
+  const auto gemm = linear.type == DType::int8   ? kernels.gemm_int8
+                    : linear.type == DType::bf16 ? kernels.gemm_bf16
+                                                 : kernels.gemm;
+  const int panels = call.num_panels < 0 ? linear.num_panels : call.num_panels;
   // Small enough to balance the threads, large enough that taking a task costs nothing.
-  const int tasks =
-      std::min(linear.num_panels, pool.num_threads() == 1 ? 1 : pool.num_threads() * 8);
+  const int tasks = std::min(panels, pool.num_threads() == 1 ? 1 : pool.num_threads() * 8);
   pool.run(tasks, [&](int task, int) {
     GemmArgs args;
     args.src = call.src;
     args.src_stride = call.src_stride;
+    args.quantised = call.quantised;
     args.dst = call.dst;
     args.dst_stride = call.dst_stride;
     args.rows = call.rows;
@@ -95,9 +160,9 @@ void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kern
     args.panels = linear.panels.data();
     args.bias = linear.bias.data();
     args.depth = linear.in;
-    args.first_panel = static_cast<int>(std::int64_t{linear.num_panels} * task / tasks);
-    args.last_panel = static_cast<int>(std::int64_t{linear.num_panels} * (task + 1) / tasks);
-    kernels.gemm(args);
+    args.first_panel = static_cast<int>(std::int64_t{panels} * task / tasks);
+    args.last_panel = static_cast<int>(std::int64_t{panels} * (task + 1) / tasks);
+    gemm(args);
   });
 }
 

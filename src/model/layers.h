@@ -12,10 +12,11 @@
 
 namespace toto {
 
-// y = x W^T + b with W stored as [panel][in][kPanel], zero-padded to whole panels.
+// y = x W^T + b with W in panels (kernels.h), zero-padded to whole ones.
 struct PackedLinear {
-  Buffer<float> panels;
+  Buffer<std::byte> panels;
   Buffer<float> bias;
+  DType type = DType::f32;
   int in = 0;
   int num_panels = 0;
 
@@ -23,14 +24,14 @@ struct PackedLinear {
   std::size_t bytes() const { return panels.bytes() + bias.bytes(); }
 };
 
-PackedLinear make_packed(int in, int out);
+PackedLinear make_packed(int in, int out, DType type);
 
-// Puts output `column`'s weights, a row of W, into its place.
+// Puts output `column`'s weights, a row of W, into its place, rounded to the layer's type.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias);
 
 // Reads `name`.weight and .bias; packed output n is the checkpoint's row source_row(n), or zero if
 // that is negative. `out` counts packed outputs.
-PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out,
+PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out, DType type,
                          const std::function<int(int)>& source_row);
 
 // The unembedding followed by the head's projections, folded into one layer: per step of the patch,
@@ -41,7 +42,11 @@ struct FoldedHead {
   PackedLinear linear;  // its own bias is zero
   Buffer<double> bias;  // [step][parameter][component]
 };
-FoldedHead fold_head(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
+FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& kernels,
+                     ThreadPool& pool);
+
+// Room for `rows` rows of up to `depth` values, taken only where the type needs it.
+QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth);
 
 // dst = epilogue(src W^T + b) over all threads. `rows` may be 0.
 struct GemmCall {
@@ -51,6 +56,8 @@ struct GemmCall {
   std::size_t dst_stride = 0;
   int rows = 0;
   Epilogue epilogue = Epilogue::store;
+  QuantisedRows quantised = {};  // scratch for int8
+  int num_panels = -1;           // the first so many; all of them if negative
 };
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
            ThreadPool& pool) noexcept;

@@ -27,8 +27,9 @@ Buffer<float> normalised_label(std::vector<float> label, std::size_t stride) {
 
 }  // namespace
 
-Toto1::Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool)
+Toto1::Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, ThreadPool& pool)
     : config_(checkpoint.config()),
+      type_(type),
       kernels_(kernels),
       pool_(pool),
       kv_layout_(config_),
@@ -42,7 +43,7 @@ Toto1::Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& p
     target_label_ = normalised_label(checkpoint.read("target_variate_label"), embed_stride_);
     exogenous_label_ = normalised_label(checkpoint.read("exogenous_variate_label"), embed_stride_);
   }
-  embed_ = pack_linear(checkpoint, "patch_embed.projection", e, same_row);
+  embed_ = pack_linear(checkpoint, "patch_embed.projection", e, DType::f32, same_row);
   for (int i = 0; i < config_.num_layers; ++i) {
     const std::string name = fmt::format("transformer.layers.{}", i);
     Layer layer;
@@ -51,23 +52,23 @@ Toto1::Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& p
     layer.norm1 = padded(checkpoint.read(name + ".norm1.scale"), embed_stride_);
     layer.norm2 = padded(checkpoint.read(name + ".norm2.scale"), embed_stride_);
     // attention.py: get_qkv reads its outputs as (qkv, head_dim, head); heads come first here.
-    layer.qkv = pack_linear(checkpoint, name + ".attention.wQKV", 3 * e, [&](int n) {
+    layer.qkv = pack_linear(checkpoint, name + ".attention.wQKV", 3 * e, type_, [&](int n) {
       const int head = n % e / hd, d = n % hd;
       return n / e * e + d * heads + head;
     });
-    layer.out = pack_linear(checkpoint, name + ".attention.wO", e, same_row);
+    layer.out = pack_linear(checkpoint, name + ".attention.wO", e, type_, same_row);
     // feed_forward.py: the first half of the outputs gates the second. A panel holds 16 of each.
     constexpr int kHalf = kPanel / 2;
     const int pairs = static_cast<int>(gate_stride());
-    layer.gate_up = pack_linear(checkpoint, name + ".mlp.0", 2 * pairs, [&](int n) {
+    layer.gate_up = pack_linear(checkpoint, name + ".mlp.0", 2 * pairs, type_, [&](int n) {
       const int unit = n / kPanel * kHalf + n % kHalf;
       if (unit >= hidden) return -1;
       return n % kPanel < kHalf ? unit : hidden + unit;
     });
-    layer.down = pack_linear(checkpoint, name + ".mlp.2", e, same_row);
+    layer.down = pack_linear(checkpoint, name + ".mlp.2", e, type_, same_row);
     layers_.push_back(std::move(layer));
   }
-  head_ = fold_head(checkpoint, kernels_, pool_);
+  head_ = fold_head(checkpoint, type_, kernels_, pool_);
 }
 
 std::size_t Toto1::weight_bytes() const {
@@ -94,6 +95,8 @@ Toto1::Workspace Toto1::take_workspace(Arena& arena, int max_rows, int max_outpu
   workspace.score_stride = round_up(std::max(max_positions, max_rows) + 3 * kKeyPanel, kKeyPanel);
   workspace.scores = arena.take<float>(workspace.score_stride * pool_.num_threads());
   workspace.heads = arena.take<float>(std::size_t(max_outputs) * head_stride());
+  workspace.quantised = take_quantised(arena, type_, std::max(max_rows, max_outputs),
+                                       std::max(config_.embed_dim, config_.mlp_hidden_dim));
   return workspace;
 }
 
@@ -114,16 +117,10 @@ void Toto1::embed(const Pass& pass, Workspace& workspace) const noexcept {
 }
 
 void Toto1::normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept {
-  const auto one = [&](int row, int) {
+  run_rows(pool_, rows, [&](int row, int) {
     kernels_.rms_norm(workspace.hidden + row * embed_stride_, weight.data(),
                       workspace.normed + row * embed_stride_, config_.embed_dim);
-  };
-  constexpr int kWorthWaking = 32;  // rows; below, waking the workers costs more than they save
-  if (rows >= kWorthWaking) {
-    pool_.run(rows, one);
-  } else {
-    for (int row = 0; row < rows; ++row) one(row, 0);
-  }
+  });
 }
 
 void Toto1::append_keys_and_values(const Pass& pass, int time_layer,
@@ -236,7 +233,8 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
            .src_stride = embed_stride_,
            .dst = workspace.qkv,
            .dst_stride = qkv_stride,
-           .rows = rows},
+           .rows = rows,
+           .quantised = workspace.quantised},
           kernels_, pool_);
     if (layer.spacewise) {
       attend_in_space(groups, workspace);
@@ -257,7 +255,8 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
            .dst = workspace.hidden,
            .dst_stride = embed_stride_,
            .rows = rows,
-           .epilogue = Epilogue::add},
+           .epilogue = Epilogue::add,
+           .quantised = workspace.quantised},
           kernels_, pool_);
     normalise(layer.norm2, rows, workspace);
     apply(layer.gate_up,
@@ -266,7 +265,8 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
            .dst = workspace.gated,
            .dst_stride = gate_stride(),
            .rows = rows,
-           .epilogue = Epilogue::gate},
+           .epilogue = Epilogue::gate,
+           .quantised = workspace.quantised},
           kernels_, pool_);
     apply(layer.down,
           {.src = workspace.gated,
@@ -274,7 +274,8 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
            .dst = workspace.hidden,
            .dst_stride = embed_stride_,
            .rows = rows,
-           .epilogue = Epilogue::add},
+           .epilogue = Epilogue::add,
+           .quantised = workspace.quantised},
           kernels_, pool_);
   }
   apply(head_.linear,
@@ -282,7 +283,9 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
          .src_stride = embed_stride_,
          .dst = workspace.heads,
          .dst_stride = head_stride(),
-         .rows = pass.num_outputs},
+         .rows = pass.num_outputs,
+         .quantised = workspace.quantised,
+         .num_panels = (pass.output_steps * config_.params_per_step() + kPanel - 1) / kPanel},
         kernels_, pool_);
 }
 

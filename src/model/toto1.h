@@ -48,11 +48,14 @@ struct Pass {
   std::span<const SpaceGroup>
       output_groups;  // over the rows that want output, numbered in run order
   int num_outputs = 0;
+  int output_steps = 0;  // of a patch that are asked for
 };
 
 class Toto1 {
  public:
-  Toto1(const Checkpoint& checkpoint, const Kernels& kernels, ThreadPool& pool);
+  // `type` is what the weights are stored as: f32, bf16 or int8. The embedding of patches, norms
+  // and biases are always float32.
+  Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, ThreadPool& pool);
 
   // Scratch for passes of up to `max_rows` rows that see up to `max_positions` positions.
   struct Workspace {
@@ -64,6 +67,7 @@ class Toto1 {
     float* scores = nullptr;  // [thread][score_stride]
     std::size_t score_stride = 0;
     float* heads = nullptr;  // [output][head_stride]: the head's raw output
+    QuantisedRows quantised;
   };
   Workspace take_workspace(Arena& arena, int max_rows, int max_outputs, int max_positions) const;
 
@@ -99,6 +103,7 @@ class Toto1 {
   void keep_outputs(const Pass& pass, Workspace& workspace) const noexcept;
 
   Config config_;
+  DType type_ = DType::f32;
   const Kernels& kernels_;
   ThreadPool& pool_;
   KvLayout kv_layout_;

@@ -65,6 +65,7 @@ std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptio
 
 std::vector<Mode> all_modes(DType dtype) {
   if (dtype == DType::f64) return {Mode::reference};
+  if (dtype != DType::f32) return {Mode::standard};  // `reference` knows no smaller weights
   return {Mode::reference, Mode::standard};
 }
 
@@ -80,6 +81,17 @@ EngineOptions engine_options(const VerifyOptions& options, Mode mode) {
   engine.mode = mode;
   engine.use_kv_cache = true;
   return engine;
+}
+
+double storage_share(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return 0.02;
+    case DType::int8:
+      return 0.05;
+    default:
+      return 0;
+  }
 }
 
 bool holds(double figure, double bound) {

@@ -77,7 +77,7 @@ struct Bounds {
 
 Bounds bounds_for(DType dtype, std::span<const double> f32, std::span<const double> f64) {
   if (dtype == DType::f64) return {kMeanErrorF64 * mean_size(f64), kMaxErrorF64 * largest(f64)};
-  return {.mean = tolerance(f32, f64)};
+  return {.mean = tolerance(f32, f64) + storage_share(dtype) * mean_size(f64)};
 }
 
 Check judge(const Golden& golden, const GoldenOutput& output, std::span<const double> ours,

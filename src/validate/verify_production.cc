@@ -74,10 +74,6 @@ std::string impossible(const Trace& trace) {
   return {};
 }
 
-double rounding_bound(double own_error, double size) {
-  return kTimesReferenceError * own_error + kShareOfSize * size;
-}
-
 // One output over several cases, one after the other.
 std::vector<double> pooled(const Measured& who, std::span<const std::size_t> indices,
                            const char* name) {
@@ -183,6 +179,12 @@ class Production {
     return indices;
   }
 
+  // How far an optimised mode may be from float64.
+  double allowed(double own_error, double size) const {
+    return kTimesReferenceError * own_error +
+           (kShareOfSize + storage_share(options_.engine.dtype)) * size;
+  }
+
   // One output of one or several cases against float64.
   Verdict judge_output(Mode mode, std::span<const std::size_t> indices, const char* name) const {
     const std::vector<double> f64 = pooled(*reference64_, indices, name);
@@ -195,7 +197,7 @@ class Production {
       return measured_output(what + " in float32", own, kMaxOwnError * size);
     }
     return measured_output(what, deviation(pooled(*results_.at(mode), indices, name), f64).mean,
-                           rounding_bound(own, size));
+                           allowed(own, size));
   }
 
   std::vector<Verdict> judge_cases(Mode mode, std::span<const std::size_t> indices) const {
@@ -295,7 +297,7 @@ class Production {
     const double error = deviation(start_of(results_.at(mode)), start_of(reference64_)).mean;
     const double apart = deviation(uncached_, start_of(reference64_)).mean;
     const double own = deviation(start_of(reference32_), start_of(reference64_)).mean;
-    const double rounding = rounding_bound(own, mean_size(start_of(reference64_)));
+    const double rounding = allowed(own, mean_size(start_of(reference64_)));
     return measured(error, std::max(0.1 * apart, rounding),
                     fmt::format("{}; {:.3g} from the cached path, the uncached one is {:.3g} away",
                                 result.kv_cache_name, error, apart));
