@@ -1,4 +1,5 @@
 #include "settings.h"
+#include "output.h"
 
 #include <algorithm>
 #include <charconv>
@@ -123,13 +124,15 @@ void add_common_options(Command& command, CommonFlags& flags) {
                           "(default {})",
                           kBundledModel))
       .option("--mode", "MODE", flags.mode,
-              "reference, default, reduce-overhead or max-autotune (default: default)")
+              "reference, default or reduce-overhead (default: default)")
       .option("--dtype", "T", flags.dtype,
               "what weights are stored as: f32, bf16 or int8; f64 in reference mode (default "
               "f32). bf16 and int8 are smaller, faster and less accurate")
       .option("--threads", "N", flags.threads, "threads (default: the usable physical cores)")
       .option("--isa", "ISA", flags.isa, "auto, reference, avx2 or avx512 (default auto)")
       .option("--seed", "S", flags.seed, "of the random numbers (default 0)")
+      .option("--plan-cache-size", "N", flags.plan_cache_size,
+              "plans kept in mode reduce-overhead (default 256)")
       .flag("--no-kv-cache", flags.no_kv_cache,
             "the reference's uncached path; needs --mode reference");
 }
@@ -168,6 +171,24 @@ Settings resolve_settings(const CommonFlags& flags) {
     }
     settings.backend = backend->text;
     settings.origins.backend = backend->origin;
+  }
+  if (const auto size =
+          find_choice(flags.plan_cache_size, "--plan-cache-size",
+                      {"TORCHDYNAMO_CACHE_SIZE_LIMIT", "TORCHDYNAMO_RECOMPILE_LIMIT"})) {
+    constexpr int kMostPlans = 1'000'000;
+    settings.engine.plan_cache_size = whole_number(*size, 1, kMostPlans);
+    settings.origins.plan_cache_size = size->origin;
+  }
+  if (const auto logs = find_choice({}, {}, {"TOTO_LOGS"})) {
+    for (const std::string& topic : list_of(*logs)) {
+      if (topic != "plans") {
+        fail(ErrorCode::invalid_argument, "{} names {}; what can be logged is: plans", logs->origin,
+             io::quoted(topic));
+      }
+    }
+    settings.engine.on_plan = [](std::string_view sentence) {
+      print_line(fmt::format("[plans] {}", sentence));
+    };
   }
   find_threads(flags.threads, settings);
   settings.engine.use_kv_cache = !flags.no_kv_cache;

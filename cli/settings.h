@@ -48,7 +48,7 @@ auto parse_choice(const Choice& choice, const Parse& parse) {
 // ------------------------------------------------------------------------------- common options
 
 struct CommonFlags {
-  std::optional<std::string> model, mode, dtype, threads, isa, seed;
+  std::optional<std::string> model, mode, dtype, threads, isa, seed, plan_cache_size;
   bool no_kv_cache = false;
 };
 void add_common_options(Command& command, CommonFlags& flags);
@@ -61,7 +61,7 @@ struct Settings {
   // Who said so: a flag, a variable, or "default".
   struct Origins {
     std::string model = "default", mode = "default", dtype = "default", threads = "default",
-                isa = "default", seed = "default", backend = "default";
+                isa = "default", seed = "default", backend = "default", plan_cache_size = "default";
   } origins;
   std::vector<std::string> warnings;
 };

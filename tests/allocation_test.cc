@@ -23,26 +23,31 @@ using testing::walk;
 
 TEST(Allocation, ARepeatedForecastAllocatesNothing) {
   const TemporaryFolder folder;
-  const Engine engine = Engine::load(made_model(folder), {.threads = 2});
-  std::vector<Series> batch = {walk(1, 100, 1, "a name longer than any small string"),
-                               walk(2, 37, 3), walk(3, 1000)};
-  ForecastOptions exact, sampled, mean;
-  exact.horizon = 8;
-  sampled.horizon = 30;
-  sampled.num_samples = 40;
-  sampled.keep_samples = true;
-  mean.horizon = 30;
-  mean.point = parse_point("trimmed_mean_0.125");  // a name longer than any small string
-  mean.decode = Decode::mean;
-  for (const ForecastOptions& options : {exact, sampled, mean}) {
-    std::vector<Forecast> out;
-    engine.forecast_into(batch, options, out);
-    const std::vector<float> expected = out[1].mean;
-    for (Series& series : batch) series.values[0] += 1;  // other numbers, the same shapes
-    const long before = allocations.load();
-    engine.forecast_into(batch, options, out);
-    EXPECT_EQ(allocations.load() - before, 0);
-    EXPECT_NE(out[1].mean, expected);
+  const std::string model = made_model(folder);
+  for (const Mode mode : {Mode::standard, Mode::reduce_overhead}) {
+    for (const DType dtype : {DType::f32, DType::int8}) {
+      const Engine engine = Engine::load(model, {.mode = mode, .dtype = dtype, .threads = 2});
+      std::vector<Series> batch = {walk(1, 100, 1, "a name longer than any small string"),
+                                   walk(2, 37, 3), walk(3, 1000)};
+      ForecastOptions exact, sampled, mean;
+      exact.horizon = 8;
+      sampled.horizon = 30;
+      sampled.num_samples = 40;
+      sampled.keep_samples = true;
+      mean.horizon = 30;
+      mean.point = parse_point("trimmed_mean_0.125");  // a name longer than any small string
+      mean.decode = Decode::mean;
+      for (const ForecastOptions& options : {exact, sampled, mean}) {
+        std::vector<Forecast> out;
+        engine.forecast_into(batch, options, out);
+        const std::vector<float> expected = out[1].mean;
+        for (Series& series : batch) series.values[0] += 1;  // other numbers, the same shapes
+        const long before = allocations.load();
+        engine.forecast_into(batch, options, out);
+        EXPECT_EQ(allocations.load() - before, 0);
+        EXPECT_NE(out[1].mean, expected);
+      }
+    }
   }
 }
 

@@ -155,7 +155,6 @@ TEST_F(SettingsTest, ThreadsAboveTheCoresWarn) {
 }
 
 TEST_F(SettingsTest, WhatThisVersionLacksIsRefused) {
-  expect_refusal(2, {"mode reduce-overhead"}, {"forecast", "in.csv", "--mode", "reduce-overhead"});
   expect_refusal(2, {"mode max-autotune"}, {"forecast", "in.csv", "--mode", "max-autotune"});
   for (const char* dtype : {"bf16", "int8"}) {
     EXPECT_EQ(forecast({"--dtype", dtype}).exit_code, 0);

@@ -91,6 +91,10 @@ TEST_F(VerifyTest, AHealthyEnginePassesElevenSubjectsAndTheInvariances) {
                     "invariance/default/batch",
                     "invariance/default/threads"};
   if (isa_available(Isa::avx2)) expected.emplace_back("invariance/default/isa");
+  expected.emplace_back("invariance/reduce-overhead/batch");
+  expected.emplace_back("invariance/reduce-overhead/threads");
+  if (isa_available(Isa::avx2)) expected.emplace_back("invariance/reduce-overhead/isa");
+  expected.emplace_back("invariance/modes");
   EXPECT_EQ(names, expected);
   EXPECT_EQ(std::count_if(names.begin(), names.end(),
                           [](const auto& name) { return name.starts_with("production/"); }),
@@ -378,21 +382,29 @@ TEST_F(VerifyTest, CatchesThreadsBatchesAndInstructionSetsThatMatter) {
 TEST_F(VerifyTest, TwoEmptyAnswersProveNothing) {
   const Fault fault{.on_forecast = [](const EngineOptions&, std::span<const Series>,
                                       std::vector<Forecast>& forecasts) { forecasts.clear(); }};
-  std::set<std::string> expected = {"production/determinism",     "production/varying-shapes",
-                                    "invariance/reference/batch", "invariance/reference/threads",
-                                    "invariance/default/batch",   "invariance/default/threads"};
-  if (isa_available(Isa::avx2)) expected.insert("invariance/default/isa");
+  std::set<std::string> expected = {"production/determinism",
+                                    "production/varying-shapes",
+                                    "invariance/reference/batch",
+                                    "invariance/reference/threads",
+                                    "invariance/default/batch",
+                                    "invariance/default/threads",
+                                    "invariance/reduce-overhead/batch",
+                                    "invariance/reduce-overhead/threads",
+                                    "invariance/modes"};
+  if (isa_available(Isa::avx2)) {
+    expected.insert({"invariance/default/isa", "invariance/reduce-overhead/isa"});
+  }
   expect_caught(fault, expected);
 }
 
 // ------------------------------------------------------------------------------------------- modes
 
 TEST_F(VerifyTest, AModeThatIsNotThereFailsItsChecks) {
-  const Report report = run({}, {Mode::standard, Mode::reduce_overhead});
+  const Report report = run({}, {Mode::standard, Mode::max_autotune});
   EXPECT_FALSE(report.passed());
   for (const Check& check : report.checks) {
     const bool concerned = check.name.starts_with("production/") ||
-                           check.name.find("reduce-overhead") != std::string::npos ||
+                           check.name.find("max-autotune") != std::string::npos ||
                            check.name == "invariance/modes";
     EXPECT_EQ(check.passed, !concerned) << check.name;
   }

@@ -69,8 +69,10 @@ struct EngineOptions {
   Mode mode = Mode::standard;
   DType dtype = DType::f32;
   Isa isa = Isa::automatic;
-  int threads = 0;           // 0: the physical cores this process may use
-  bool use_kv_cache = true;  // false: the reference's uncached path, `reference` mode only
+  int threads = 0;            // 0: the physical cores this process may use
+  bool use_kv_cache = true;   // false: the reference's uncached path, `reference` mode only
+  int plan_cache_size = 256;  // plans kept, in the modes that keep them
+  std::function<void(std::string_view)> on_plan = {};  // told of every plan made, and why
 };
 
 // The options with every automatic choice made, as an engine would run with them.
@@ -205,7 +207,11 @@ class Engine {
   const ModelInfo& model() const noexcept;
   const EngineOptions& options() const noexcept;  // with every automatic choice made
   Timings timings() const;
-  std::int64_t replans() const noexcept;  // plans made after warm-up
+  // A replan is a plan made after the warm-up was declared over. Modes that keep no plans make
+  // none.
+  void finish_warm_up() const noexcept;
+  std::int64_t plans() const noexcept;    // made in all
+  std::int64_t replans() const noexcept;  // made after warm-up
   std::string kv_cache_name() const;      // which cache holds keys and values
 
  private:

@@ -74,6 +74,7 @@ class Arena {
     return measuring_ ? nullptr : reinterpret_cast<T*>(block_.data() + offset);
   }
   std::size_t used() const { return used_; }
+  std::size_t size() const { return block_.size(); }
 
  private:
   AlignedBytes block_;

@@ -81,7 +81,8 @@ struct Engine::Impl {
       info.weight_bytes = reference32->weight_bytes();
     } else {
       model.emplace(checkpoint, options.dtype, kernels_for(options.isa), pool);
-      forecaster.emplace(*model, pool);
+      if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
+      forecaster.emplace(*model, pool, plans ? &*plans : nullptr);
       info.weight_bytes = model->weight_bytes();
     }
     config = checkpoint.config();
@@ -137,6 +138,7 @@ struct Engine::Impl {
   Config config;
   ModelInfo info;
   std::optional<Toto1> model;
+  std::optional<PlanCache> plans;  // before the forecaster that uses it
   std::optional<Forecaster> forecaster;
   std::optional<ReferenceToto1<float>> reference32;
   std::optional<ReferenceToto1<double>> reference64;
@@ -202,7 +204,18 @@ Timings Engine::timings() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->timings;
 }
-std::int64_t Engine::replans() const noexcept { return 0; }  // default mode makes no plans
+void Engine::finish_warm_up() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->plans) impl_->plans->finish_warm_up();
+}
+std::int64_t Engine::plans() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->plans ? impl_->plans->num_made() : 0;
+}
+std::int64_t Engine::replans() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->plans ? impl_->plans->replans() : 0;
+}
 std::string Engine::kv_cache_name() const {
   if (impl_->forecaster) return kKvCacheName;
   return impl_->options.use_kv_cache ? "ReferenceKVCache" : "none";

@@ -7,9 +7,14 @@
 namespace toto {
 
 EngineOptions resolve_options(EngineOptions options) {
-  if (options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune) {
-    fail(ErrorCode::invalid_argument, "mode {} is not in this version; use default or reference",
+  if (options.mode == Mode::max_autotune) {
+    fail(ErrorCode::invalid_argument,
+         "mode {} is not in this version; use reduce-overhead, default or reference",
          name_of(options.mode));
+  }
+  if (options.plan_cache_size < 1) {
+    fail(ErrorCode::invalid_argument, "the plan cache size is {}, expected at least 1",
+         options.plan_cache_size);
   }
   if (options.mode != Mode::reference) {
     if (options.dtype == DType::f64) {

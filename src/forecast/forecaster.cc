@@ -47,12 +47,20 @@ void Forecaster::run(std::span<const Series> batch, const ForecastOptions& optio
   plan(batch, out);
   const bool whole_patch = trace != nullptr || paths_.decode_patches > 0;
   first_patch_steps_ = whole_patch ? model_.config().patch_size : options.horizon;
+  const Plan* kept = plan_cache_ != nullptr ? planned() : nullptr;
+  if (kept == nullptr) reserve_memory();
   std::span<SeriesPlan> rest(plans_);
+  std::size_t num_groups = 0;
   int done = 0;
   while (!rest.empty()) {
     const Group group = take_group(rest, paths_);
-    arena_.start_handing_out();
-    state_ = carve_state(arena_, group, paths_, model_, pool_.num_threads());
+    if (kept != nullptr) {
+      state_ = kept->groups[num_groups].state;
+    } else {
+      arena_.start_handing_out();
+      state_ = carve_state(arena_, group, paths_, model_, pool_.num_threads());
+    }
+    ++num_groups;
     const Clock::time_point start = Clock::now();
     prepare(group);
     prefill(group);
@@ -67,7 +75,7 @@ void Forecaster::run(std::span<const Series> batch, const ForecastOptions& optio
   }
 }
 
-// Decides everything and allocates the arena for the largest group.
+// Decides everything about the series of a call but where their memory lies.
 void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
   const int patch = model_.config().patch_size;
   plans_.resize(batch.size());
@@ -77,6 +85,7 @@ void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
     plan.out = &out[i];
     plan.context = context_shape(batch[i], options_->max_context, patch);
     plan.num_tokens = plan.context.num_patches + (model_.has_variate_labels() ? 1 : 0);
+    plan.token_room = plan_cache_ != nullptr ? planned_tokens(plan.num_tokens) : plan.num_tokens;
     plan.stream = options_->independent_streams ? stream_of(batch[i].id) : 0;
     if (plan.num_tokens + paths_.decode_patches > Rotary::kMaxPositions) {
       fail(ErrorCode::invalid_argument,
@@ -84,6 +93,10 @@ void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
            plan.num_tokens + paths_.decode_patches, Rotary::kMaxPositions);
     }
   }
+}
+
+// Makes the arena large enough for the largest group.
+void Forecaster::reserve_memory() {
   std::size_t largest = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
     const Group group = take_group(rest, paths_);
@@ -92,6 +105,48 @@ void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
         std::max(largest, carve_state(arena_, group, paths_, model_, pool_.num_threads()).bytes);
   }
   arena_.reserve(largest);
+}
+
+// The kept plan for the series of this call, made if their shape is new. All plans share the arena:
+// where it has grown since, their pieces are laid out again, which allocates nothing.
+const Plan* Forecaster::planned() {
+  key_.clear();
+  for (const int number : {paths_.num_paths, paths_.path_steps, paths_.decode_patches}) {
+    key_.push_back(number);
+  }
+  for (const SeriesPlan& plan : plans_) {
+    key_.push_back(plan.series->num_variates);
+    key_.push_back(plan.token_room);
+  }
+  Plan* plan = plan_cache_->find(key_);
+  if (plan != nullptr && plan->arena_size == arena_.size()) return plan;
+  reserve_memory();
+  if (plan == nullptr) plan = &plan_cache_->add(key_, described_shape());
+  plan->groups.clear();
+  for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
+    const Group group = take_group(rest, paths_);
+    arena_.start_handing_out();
+    PlannedGroup planned{carve_state(arena_, group, paths_, model_, pool_.num_threads())};
+    State& state = planned.state;
+    planned.prefixes.assign(state.prefixes, state.prefixes + group.num_sequences);
+    planned.tails.assign(state.tails, state.tails + state.max_lane_rows);
+    state.prefixes = planned.prefixes.data();
+    state.tails = planned.tails.data();
+    plan->groups.push_back(std::move(planned));
+  }
+  plan->arena_size = arena_.size();
+  return plan;
+}
+
+std::string Forecaster::described_shape() const {
+  int variates = 0, tokens = 0;
+  for (const SeriesPlan& plan : plans_) {
+    variates += plan.series->num_variates;
+    tokens = std::max(tokens, plan.token_room);
+  }
+  return fmt::format(
+      "{} series, {} variates, up to {} patches of context, {} patches ahead, {} paths",
+      plans_.size(), variates, tokens, paths_.decode_patches + 1, paths_.num_paths);
 }
 
 void Forecaster::check_cancelled() const {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/memory.h"
 #include "forecast/plan.h"
+#include "forecast/plan_cache.h"
 #include "forecast/state.h"
 #include "model/toto1.h"
 
@@ -16,7 +18,9 @@ namespace toto {
 
 class Forecaster {
  public:
-  Forecaster(const Toto1& model, ThreadPool& pool) : model_(model), pool_(pool) {}
+  // `plans` keeps what a call decides for the next one of its shape; null: every call decides anew.
+  Forecaster(const Toto1& model, ThreadPool& pool, PlanCache* plans)
+      : model_(model), pool_(pool), plan_cache_(plans) {}
 
   // `batch` and `options` are validated; `out` holds one prepared forecast a series. `trace`, if
   // given, receives the first patch's distribution of a batch of one.
@@ -25,6 +29,9 @@ class Forecaster {
 
  private:
   void plan(std::span<const Series> batch, std::span<Forecast> out);
+  void reserve_memory();
+  const Plan* planned();
+  std::string described_shape() const;
   void prepare(const Group& group);
   void prefill(const Group& group);
   void prefill_tokens(const Group& group, int first_token, int last_token);
@@ -45,6 +52,8 @@ class Forecaster {
   ThreadPool& pool_;
   Arena arena_;
   State state_;
+  PlanCache* plan_cache_ = nullptr;
+  ShapeKey key_;
   std::vector<SeriesPlan> plans_;
   const ForecastOptions* options_ = nullptr;  // of the running call
   PathPlan paths_{ForecastOptions{}, 1};

@@ -29,6 +29,7 @@ struct SeriesPlan {
   Forecast* out = nullptr;
   ContextShape context;
   int num_tokens = 0;        // positions of the context, a variate label included
+  int token_room = 0;        // positions that memory is laid out for
   int first_sequence = 0;    // index of its first variate among the group's
   std::uint64_t stream = 0;  // added to the random key
 };
@@ -39,6 +40,8 @@ struct Group {
   int num_sequences = 0;  // variates of all series
   int num_rows = 0;       // tokens of all sequences
   int max_tokens = 0;
+  int row_room = 0;  // the same two by token_room
+  int max_room = 0;
 };
 
 inline constexpr int kPrefillRows = 512;  // enough rows to be bound by arithmetic

@@ -41,8 +41,8 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   int widest = 0;
   for (const SeriesPlan& plan : group.series) {
     const std::size_t variates = plan.series->num_variates;
-    num_ids += variates * plan.context.num_patches;
-    num_values += variates * plan.context.num_patches * patch;
+    num_ids += variates * plan.token_room;
+    num_values += variates * plan.token_room * patch;
     widest = std::max(widest, plan.series->num_variates);
   }
   state.values = arena.take<float>(num_values);
@@ -55,7 +55,7 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   int sequence = 0;
   for (const SeriesPlan& plan : group.series) {
     for (int v = 0; v < plan.series->num_variates; ++v, ++sequence) {
-      const KvSpan span = take_kv(arena, model.kv_layout(), plan.num_tokens);
+      const KvSpan span = take_kv(arena, model.kv_layout(), plan.token_room);
       if (state.prefixes != nullptr) state.prefixes[sequence] = span;
     }
   }
@@ -64,7 +64,7 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   const bool decodes = paths.decode_patches > 0;
   state.max_lane_rows = decodes ? lane_rows_of(group, paths, model.kv_layout()) : 0;
   // A pass holds at least one token of every variate: space-wise layers look across them.
-  state.max_rows = std::max({std::min(group.num_rows, kPrefillRows), widest, state.max_lane_rows});
+  state.max_rows = std::max({std::min(group.row_room, kPrefillRows), widest, state.max_lane_rows});
   const std::size_t rows = state.max_rows;
   state.runs = arena.take<RowRun>(rows);
   state.groups = arena.take<SpaceGroup>(rows);
@@ -72,10 +72,10 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   state.group_rows = arena.take<int>(rows);
   state.output_group_rows = arena.take<int>(rows);
   state.patches = arena.take<float>(rows * patch);
-  state.rotary = arena.take<float>(group.max_tokens * model.rotary().floats_per_position());
+  state.rotary = arena.take<float>(group.max_room * model.rotary().floats_per_position());
   const int outputs = std::max(group.num_sequences, state.max_lane_rows);
   state.network =
-      model.take_workspace(arena, state.max_rows, outputs, group.max_tokens + paths.decode_patches);
+      model.take_workspace(arena, state.max_rows, outputs, group.max_room + paths.decode_patches);
 
   if (decodes) {
     const std::size_t lane_rows = state.max_lane_rows;

@@ -24,6 +24,12 @@ struct PackedLinear {
   std::size_t bytes() const { return panels.bytes() + bias.bytes(); }
 };
 
+// Floats from one row of activations to the next: rows a multiple of 4 KiB apart would compete for
+// the same lines of the first-level cache.
+constexpr std::size_t row_stride(std::size_t floats) {
+  return floats * sizeof(float) % 4096 == 0 ? floats + kPartialSums : floats;
+}
+
 PackedLinear make_packed(int in, int out, DType type);
 
 // Puts output `column`'s weights, a row of W, into its place, rounded to the layer's type.

@@ -35,7 +35,7 @@ Toto1::Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, T
       kv_layout_(config_),
       rotary_(config_.head_dim()),
       has_labels_(checkpoint.has_variate_labels()),
-      embed_stride_(round_up(config_.embed_dim, kPanel)) {
+      embed_stride_(row_stride(round_up(config_.embed_dim, kPanel))) {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
   const int hidden = config_.mlp_hidden_dim;
   const auto same_row = [](int n) { return n; };
@@ -59,7 +59,7 @@ Toto1::Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, T
     layer.out = pack_linear(checkpoint, name + ".attention.wO", e, type_, same_row);
     // feed_forward.py: the first half of the outputs gates the second. A panel holds 16 of each.
     constexpr int kHalf = kPanel / 2;
-    const int pairs = static_cast<int>(gate_stride());
+    const int pairs = static_cast<int>(round_up(hidden, kHalf));
     layer.gate_up = pack_linear(checkpoint, name + ".mlp.0", 2 * pairs, type_, [&](int n) {
       const int unit = n / kPanel * kHalf + n % kHalf;
       if (unit >= hidden) return -1;

@@ -92,7 +92,9 @@ class Toto1 {
     PackedLinear down;
     bool spacewise = false;
   };
-  std::size_t gate_stride() const { return round_up(config_.mlp_hidden_dim, kPanel / 2); }
+  std::size_t gate_stride() const {
+    return row_stride(round_up(config_.mlp_hidden_dim, kPanel / 2));
+  }
   void embed(const Pass& pass, Workspace& workspace) const noexcept;
   void normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept;
   void append_keys_and_values(const Pass& pass, int time_layer,

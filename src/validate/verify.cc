@@ -65,8 +65,9 @@ std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptio
 
 std::vector<Mode> all_modes(DType dtype) {
   if (dtype == DType::f64) return {Mode::reference};
-  if (dtype != DType::f32) return {Mode::standard};  // `reference` knows no smaller weights
-  return {Mode::reference, Mode::standard};
+  // `reference` knows no smaller weights.
+  if (dtype != DType::f32) return {Mode::standard, Mode::reduce_overhead};
+  return {Mode::reference, Mode::standard, Mode::reduce_overhead};
 }
 
 std::size_t Report::num_passed() const {

@@ -1,0 +1,47 @@
+#include "forecast/plan_cache.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace toto {
+
+int planned_tokens(int num_tokens) noexcept {
+  int step = 1;
+  while (num_tokens > 8 * step) step *= 2;
+  return (num_tokens + step - 1) / step * step;
+}
+
+Plan* PlanCache::find(const ShapeKey& key) noexcept {
+  for (Plan& plan : plans_) {
+    if (plan.key != key) continue;
+    plan.last_use = ++clock_;
+    return &plan;
+  }
+  return nullptr;
+}
+
+Plan& PlanCache::add(const ShapeKey& key, std::string_view shape) {
+  const auto before = std::find(dropped_.begin(), dropped_.end(), key);
+  const bool evicted = before != dropped_.end();
+  if (evicted) dropped_.erase(before);
+  if (static_cast<int>(plans_.size()) >= capacity_) {
+    const auto oldest =
+        std::min_element(plans_.begin(), plans_.end(),
+                         [](const Plan& a, const Plan& b) { return a.last_use < b.last_use; });
+    // Remembered only to say why it comes back; no more of them than of plans.
+    if (static_cast<int>(dropped_.size()) >= capacity_) dropped_.erase(dropped_.begin());
+    dropped_.push_back(std::move(oldest->key));
+    plans_.erase(oldest);
+  }
+  plans_.push_back({.key = key, .last_use = ++clock_});
+  ++made_;
+  if (warm_) ++replans_;
+  if (log_) {
+    log_(fmt::format("{} {}: {}: {}", warm_ ? "replan" : "plan", made_,
+                     evicted ? "evicted" : "new shape class", shape));
+  }
+  return plans_.back();
+}
+
+}  // namespace toto

@@ -1,0 +1,67 @@
+// Plans of the modes that keep them: one a shape class, made once, least recently used dropped.
+//
+// A plan is the layout of every buffer of a call: where each piece lies in the one arena that all
+// plans share. A call whose plan is here sizes nothing, allocates nothing and only fills buffers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/memory.h"
+#include "forecast/plan.h"
+#include "forecast/state.h"
+
+namespace toto {
+
+// What two calls must share to run by the same plan.
+using ShapeKey = std::vector<std::int32_t>;
+
+// Tokens are planned for in steps of an eighth to a quarter, so that a series growing point by
+// point changes its class rarely.
+int planned_tokens(int num_tokens) noexcept;
+
+// The layout of one group of series. Its tables of spans are its own: in the arena the next plan
+// would write over them.
+struct PlannedGroup {
+  State state;
+  std::vector<KvSpan> prefixes = {};
+  std::vector<KvSpan> tails = {};
+};
+
+struct Plan {
+  ShapeKey key;
+  std::vector<PlannedGroup> groups = {};  // in order
+  std::uint64_t arena_size = 0;           // of the arena its pointers lie in
+  std::uint64_t last_use = 0;
+};
+
+class PlanCache {
+ public:
+  // `log` receives a sentence for every plan made; it may be empty.
+  PlanCache(int capacity, std::function<void(std::string_view)> log)
+      : capacity_(capacity), log_(std::move(log)) {}
+
+  // The plan for a shape, or null. Allocates nothing.
+  Plan* find(const ShapeKey& key) noexcept;
+  // Makes room and adds one, to be filled by the caller. `shape` describes it for the log.
+  Plan& add(const ShapeKey& key, std::string_view shape);
+
+  void finish_warm_up() noexcept { warm_ = true; }
+  std::int64_t num_made() const noexcept { return made_; }
+  std::int64_t replans() const noexcept { return replans_; }  // made after warm-up
+
+ private:
+  int capacity_;
+  std::function<void(std::string_view)> log_;
+  std::vector<Plan> plans_;
+  std::vector<ShapeKey> dropped_;  // to tell a class that is new from one that had to go
+  std::uint64_t clock_ = 0;
+  std::int64_t made_ = 0;
+  std::int64_t replans_ = 0;
+  bool warm_ = false;
+};
+
+}  // namespace toto
