@@ -14,7 +14,8 @@ namespace toto::kernels::avx512 {
 
 inline constexpr Isa kIsa = Isa::avx512;
 inline constexpr char kName[] = "avx512";
-inline constexpr int kTileRows = 12;  // times a panel: the sums the register file has room for
+// Times a panel: the sums the register file has room for.
+inline constexpr int kTileRows = TOTO_SMALL_TILES ? 3 : 12;
 
 #include "kernels/vec_avx512.h"
 

@@ -32,7 +32,8 @@ struct PanelSums {
 };
 
 inline constexpr int kVectors = kPanel / Vec::kLanes;
-inline constexpr int kUnrolled = 8;  // terms between two looks at the loop's end
+inline constexpr int kUnrolled =
+    TOTO_SMALL_TILES ? 2 : 8;  // terms between two looks at the loop's end
 inline constexpr int kCacheLine = 64;
 
 // Weights to fetch while computing: `lines` cache lines for each kUnrolled terms.
