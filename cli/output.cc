@@ -73,16 +73,17 @@ void check_writable(const std::string& path) {
 }
 
 void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<NamedPath>& outputs) {
-  const auto is_file = [](const NamedPath& file) { return file.path && file.path != "-"; };
-  std::vector<NamedPath> taken;
-  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(taken), is_file);
+  const std::string no_file = "-";
+  std::vector<NamedPath> taken = inputs;
   for (const NamedPath& output : outputs) {
-    if (!is_file(output)) continue;
-    check_writable(*output.path);
+    const std::string path = output.path.value_or(no_file);
+    if (path == no_file) continue;
+    check_writable(path);
     for (const NamedPath& other : taken) {
-      if (!io::same_file(*other.path, *output.path)) continue;
+      const std::string other_path = other.path.value_or(no_file);
+      if (other_path == no_file || !io::same_file(other_path, path)) continue;
       fail(ErrorCode::invalid_argument, "{} is {}, the file that {} names; expected another one",
-           output.name, *output.path, other.name);
+           output.name, path, other.name);
     }
     taken.push_back(output);
   }

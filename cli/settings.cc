@@ -127,7 +127,8 @@ void add_common_options(Command& command, CommonFlags& flags) {
               "reference, default or reduce-overhead (default: default)")
       .option("--dtype", "T", flags.dtype,
               "what weights are stored as: f32, bf16 or int8; f64 in reference mode (default "
-              "f32). bf16 and int8 are smaller, faster and less accurate")
+              "f32). bf16 and int8 are smaller, less accurate, and faster where reading the "
+              "weights takes the time")
       .option("--threads", "N", flags.threads, "threads (default: the usable physical cores)")
       .option("--isa", "ISA", flags.isa, "auto, reference, avx2 or avx512 (default auto)")
       .option("--seed", "S", flags.seed, "of the random numbers (default 0)")

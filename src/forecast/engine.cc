@@ -206,15 +206,17 @@ Timings Engine::timings() const {
 }
 void Engine::finish_warm_up() const noexcept {
   const std::lock_guard lock(impl_->mutex);
-  if (impl_->plans) impl_->plans->finish_warm_up();
+  if (auto& cache = impl_->plans) cache->finish_warm_up();
 }
 std::int64_t Engine::plans() const noexcept {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->plans ? impl_->plans->num_made() : 0;
+  const auto& cache = impl_->plans;
+  return cache ? cache->num_made() : 0;
 }
 std::int64_t Engine::replans() const noexcept {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->plans ? impl_->plans->replans() : 0;
+  const auto& cache = impl_->plans;
+  return cache ? cache->replans() : 0;
 }
 std::string Engine::kv_cache_name() const {
   if (impl_->forecaster) return kKvCacheName;

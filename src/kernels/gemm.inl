@@ -6,7 +6,7 @@
 
 template <int kValue>
 struct Constant {
-  static constexpr int value = kValue;
+  static constexpr int value = kValue;  // NOLINT: named as in std::integral_constant
 };
 template <int... kValues>
 struct Constants {};

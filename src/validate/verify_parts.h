@@ -24,8 +24,8 @@ void add_invariance_jobs(const VerifyOptions& options, const ModelInfo& model, R
 // The options of a verify run for one engine.
 EngineOptions engine_options(const VerifyOptions& options, Mode mode);
 
-// What storing the weights in fewer bits may move an output by on top of rounding, as a share of its
-// mean size; 0 for float32.
+// What storing the weights in fewer bits may move an output by on top of rounding, as a share of
+// its mean size; 0 for float32.
 double storage_share(DType dtype);
 
 // A figure that holds its bound; NaN and infinities hold nothing.

@@ -129,7 +129,14 @@ class Production {
     add_accuracy("context-64-patches", Subject::context_64);
     add("speed", &Production::judge_speed);
     add("memory-overhead", &Production::judge_memory);
-    add("kv-cache", &Production::judge_kv_cache);
+    if (storage_share(options_.engine.dtype) > 0) {
+      report.skipped.push_back(
+          {"production/kv-cache", fmt::format("with {} weights the cached path cannot be told from "
+                                              "the uncached one; float32 shows it",
+                                              name_of(options_.engine.dtype))});
+    } else {
+      add("kv-cache", &Production::judge_kv_cache);
+    }
     add("varying-shapes", &Production::judge_shapes);
     add("determinism", &Production::judge_determinism);
   }

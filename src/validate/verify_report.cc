@@ -45,6 +45,15 @@ std::string summary(const Report& report) {
       fmt::format("{}: {} of {} checks passed", report.passed() ? "PASSED" : "FAILED",
                   report.num_passed(), report.checks.size());
   if (!report.skipped.empty()) text += fmt::format(", {} skipped", report.skipped.size());
+  // Again at the end: among hundreds that passed they would be overlooked.
+  constexpr std::size_t kNamed = 5;
+  const std::size_t num_failed = report.checks.size() - report.num_passed();
+  std::size_t named = 0;
+  for (const Check& check : report.checks) {
+    if (check.passed || named == kNamed) continue;
+    text += fmt::format("{} {}", named++ == 0 ? "; not" : ",", one_line(check.name));
+  }
+  if (num_failed > named) text += fmt::format(" and {} more", num_failed - named);
   return text;
 }
 
