@@ -10,7 +10,6 @@
 #include "interrupt.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
-#include "io/safetensors.h"
 #include "io/utf8.h"
 #include "model/checkpoint.h"
 #include "output.h"
@@ -42,18 +41,6 @@ Config read_config(const std::optional<std::string>& name) {
   const Config config = parse_config(io::read_file(*name, kMaxConfigBytes), *name, warnings);
   for (const std::string& warning : warnings) print_warning(warning);
   return config;
-}
-
-// A checkpoint that somebody trained is not replaced by a random one.
-void check_replaceable(const std::string& folder) {
-  const std::string path = folder + "/model.safetensors";
-  if (!std::filesystem::exists(path)) return;
-  const io::Safetensors file = io::Safetensors::open(path);
-  const std::string* trained = file.metadata("trained");
-  if (trained == nullptr || *trained != "false") {
-    fail(ErrorCode::invalid_argument,
-         "{} holds a model that make-model did not make; choose another folder", folder);
-  }
 }
 
 io::TensorType parse_type(std::string_view name) {
@@ -105,7 +92,6 @@ int make_model_command(const MakeModelFlags& flags) {
   }
   const Config config = read_config(flags.config);
   check_folder(flags.folder);
-  check_replaceable(flags.folder);
   check_outputs({}, {{"the weights' file", flags.folder + "/model.safetensors"},
                      {"the config's file", flags.folder + "/config.json"},
                      {"--json", flags.json}});

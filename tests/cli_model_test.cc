@@ -175,20 +175,6 @@ TEST_F(ModelTest, DoctorChecksTheMachine) {
                                              "temporary folder", "cache folder"}));
 }
 
-// Somebody's checkpoint: nothing says that its weights are random.
-TEST_F(ModelTest, MakeModelDoesNotReplaceATrainedModel) {
-  ASSERT_EQ(run({"make-model", "trained", "--config", "mini"}).exit_code, 0);
-  ASSERT_EQ(run({"make-model", "trained", "--config", "mini", "--seed", "2"}).exit_code, 0);
-  std::string bytes = contents_of(path("trained/model.safetensors"));
-  const std::string note = R"("trained":"false")";
-  const std::size_t at = bytes.find(note);
-  ASSERT_NE(at, std::string::npos);
-  bytes.replace(at, note.size(), R"("trained":"true" )");
-  put(path("trained/model.safetensors"), bytes);
-  expect_refusal(2, {"trained", "did not make"}, {"make-model", "trained", "--config", "mini"});
-  EXPECT_EQ(contents_of(path("trained/model.safetensors")), bytes);
-}
-
 TEST_F(ModelTest, DoctorFindsWhatIsWrong) {
   const auto line = [](const Result& result, std::string_view name) {
     const std::size_t at = result.out.find(name);
