@@ -11,17 +11,25 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "kernels/tables.h"
 #include "model/layers.h"
 
 namespace toto {
 namespace {
 
-std::vector<Isa> vector_isas() {
-  std::vector<Isa> isas;
+// Every table of vector kernels that this CPU can run; on some there are two of one instruction
+// set.
+std::vector<const Kernels*> vector_kernels() {
+  std::vector<const Kernels*> tables;
   for (const Isa isa : {Isa::avx2, Isa::avx512}) {
-    if (isa_available(isa)) isas.push_back(isa);
+    if (isa_available(isa)) tables.push_back(&kernels_for(isa));
   }
-  return isas;
+#if defined(__x86_64__)
+  if (!tables.empty() && tables.back() == &kernels::kAvx512VnniKernels) {
+    tables.push_back(&kernels::kAvx512Kernels);
+  }
+#endif
+  return tables;
 }
 
 class Random {
@@ -114,12 +122,13 @@ TEST(Kernels, GemmAgreesOnEveryIsa) {
   for (const DType type : kWeightTypes) {
     SCOPED_TRACE(name_of(type));
     for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate}) {
-      for (const int rows : {1, 2, 3, 5, 6, 7, 11, 12, 13, 25}) {
-        for (const int depth : {1, 7, 64, 65, 200, 600}) {
+      for (const int rows : {1, 2, 3, 5, 6, 7, 11, 12, 13, 25, 97, 193}) {  // blocks hold 96
+        for (const int depth : {1, 7, 64, 65, 128, 129, 200, 600}) {        // chunks hold 128
+          if (rows > 25 && depth > 129) continue;
           const GemmData data({rows, depth, 2, epilogue, type}, ++seed);
           const std::vector<float> expected = data.run(plain, 0, rows);
-          for (const Isa isa : vector_isas()) {
-            expect_same_bits(data.run(kernels_for(isa), 0, rows), expected, kernels_for(isa).name);
+          for (const Kernels* kernels : vector_kernels()) {
+            expect_same_bits(data.run(*kernels, 0, rows), expected, kernels->name);
           }
         }
       }
@@ -144,10 +153,10 @@ TEST(Kernels, QuantisedRowsAgreeAndAreClose) {
       const float scale = expected_scales[k / kScaleGroup];
       EXPECT_NEAR(expected[k] * scale, src[k], 0.501 * scale + 1e-30) << k;
     }
-    for (const Isa isa : vector_isas()) {
+    for (const Kernels* kernels : vector_kernels()) {
       std::vector<std::int16_t> values(depth + 1);
       std::vector<float> scales(groups);
-      kernels_for(isa).quantise(src.data(), depth, values.data(), scales.data());
+      kernels->quantise(src.data(), depth, values.data(), scales.data());
       EXPECT_EQ(values, expected);
       expect_same_bits(scales, expected_scales, "scales");
     }
@@ -206,12 +215,12 @@ TEST(Kernels, NormAndRotationAgree) {
     const std::vector<float> a = random.normals(size), b = random.normals(size);
     std::vector<float> rotated(size);
     plain.rotate(x.data(), a.data(), b.data(), rotated.data(), size);
-    for (const Isa isa : vector_isas()) {
+    for (const Kernels* kernels : vector_kernels()) {
       std::vector<float> result(padded);
-      kernels_for(isa).rms_norm(x.data(), w.data(), result.data(), size);
+      kernels->rms_norm(x.data(), w.data(), result.data(), size);
       expect_same_bits(result, expected, "rms_norm");
       std::vector<float> in_place(x.begin(), x.begin() + size);
-      kernels_for(isa).rotate(in_place.data(), a.data(), b.data(), in_place.data(), size);
+      kernels->rotate(in_place.data(), a.data(), b.data(), in_place.data(), size);
       expect_same_bits(in_place, rotated, "rotate");
     }
     double squares = 0;
@@ -259,9 +268,9 @@ TEST(Kernels, AttentionAgreesOnEveryIsa) {
       const std::vector<float> query = random.normals(head_dim);
       const std::vector<float> expected =
           attend(kernels_for(Isa::reference), query, prefix.view(), tail.view(), head_dim);
-      for (const Isa isa : vector_isas()) {
-        expect_same_bits(attend(kernels_for(isa), query, prefix.view(), tail.view(), head_dim),
-                         expected, "attend");
+      for (const Kernels* kernels : vector_kernels()) {
+        expect_same_bits(attend(*kernels, query, prefix.view(), tail.view(), head_dim), expected,
+                         "attend");
       }
     }
   }
@@ -338,8 +347,8 @@ TEST(Kernels, SpacewiseAttentionAgrees) {
         return dst;
       };
       const std::vector<float> expected = run(kernels_for(Isa::reference));
-      for (const Isa isa : vector_isas())
-        expect_same_bits(run(kernels_for(isa)), expected, "attend_rows");
+      for (const Kernels* kernels : vector_kernels())
+        expect_same_bits(run(*kernels), expected, "attend_rows");
     }
   }
 }
@@ -352,10 +361,10 @@ TEST(Kernels, FoldingAgrees) {
     for (const double weight : {0.3, -1e-9, 1e9}) {
       kernels_for(Isa::reference).accumulate(expected.data(), weight, src.data(), size);
     }
-    for (const Isa isa : vector_isas()) {
+    for (const Kernels* kernels : vector_kernels()) {
       std::vector<double> acc(size, 0.125);
       for (const double weight : {0.3, -1e-9, 1e9})
-        kernels_for(isa).accumulate(acc.data(), weight, src.data(), size);
+        kernels->accumulate(acc.data(), weight, src.data(), size);
       EXPECT_EQ(acc, expected);
     }
   }
@@ -369,8 +378,8 @@ TEST(Kernels, ExtremeValuesAgree) {
   data.src[71] = 1e-40f;
   data.weights[5] = 1e38f;
   const std::vector<float> expected = data.run(kernels_for(Isa::reference), 0, 3);
-  for (const Isa isa : vector_isas()) {
-    const std::vector<float> result = data.run(kernels_for(isa), 0, 3);
+  for (const Kernels* kernels : vector_kernels()) {
+    const std::vector<float> result = data.run(*kernels, 0, 3);
     for (std::size_t i = 0; i < result.size(); ++i) {
       EXPECT_TRUE(result[i] == expected[i] || (std::isnan(result[i]) && std::isnan(expected[i])))
           << i;

@@ -14,7 +14,9 @@ namespace toto::kernels::avx2 {
 
 inline constexpr Isa kIsa = Isa::avx2;
 inline constexpr char kName[] = "avx2";
-inline constexpr int kTileRows = 3;  // times a panel: the sums the register file has room for
+// Times a panel: the sums the register file has room for. Integers need a register more each time.
+inline constexpr int kTileRows = 3;
+inline constexpr int kIntTileRows = 2;
 
 #include "kernels/vec_avx2.h"
 

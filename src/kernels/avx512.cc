@@ -16,8 +16,13 @@ inline constexpr Isa kIsa = Isa::avx512;
 inline constexpr char kName[] = "avx512";
 // Times a panel: the sums the register file has room for.
 inline constexpr int kTileRows = TOTO_SMALL_TILES ? 3 : 12;
+inline constexpr int kIntTileRows = kTileRows;
 
 #include "kernels/vec_avx512.h"
+
+TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
+  return {_mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v))};
+}
 
 #include "kernels/kernels.inl"
 

@@ -40,7 +40,10 @@ const Kernels& kernels_for(Isa isa) {
   }
 #if defined(__x86_64__)
   if (isa == Isa::avx2) return kernels::kAvx2Kernels;
-  if (isa == Isa::avx512) return kernels::kAvx512Kernels;
+  if (isa == Isa::avx512) {
+    const bool vnni = __builtin_cpu_supports("avx512vnni");
+    return vnni ? kernels::kAvx512VnniKernels : kernels::kAvx512Kernels;
+  }
 #endif
   return kernels::kReferenceKernels;
 }

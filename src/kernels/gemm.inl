@@ -3,6 +3,10 @@
 // A tile is kRows rows and a panel's columns, whole, so that the weights are one stream; its
 // running sums stay in registers. Loops over rows and vectors are expanded by constant index: a
 // compiler that sees an array and a loop keeps the sums on the stack instead.
+//
+// Many rows go through a panel in chunks of terms: while all tiles of a block of rows use a chunk,
+// it stays in the first-level cache, the next one is fetched, and weights that are not float32 are
+// widened once for all. Between chunks the tiles' sums wait in RowSums.
 
 template <int kValue>
 struct Constant {
@@ -24,21 +28,23 @@ TOTO_INLINE void expand(Constants<kIndices...>, const Function& function) {
   (function(Constant<kIndices>{}), ...);
 }
 
-// Totals of kRows rows and one panel, and what rounding kept out of them.
-template <int kRows>
-struct PanelSums {
-  alignas(64) float total[kRows * kPanel];
-  alignas(64) float rest[kRows * kPanel];
-};
-
 inline constexpr int kVectors = kPanel / Vec::kLanes;
 inline constexpr int kUnrolled =
     TOTO_SMALL_TILES ? 2 : 8;  // terms between two looks at the loop's end
 inline constexpr int kCacheLine = 64;
+inline constexpr int kRowBlock = 96;     // rows whose sums wait together
+inline constexpr int kChunkTerms = 128;  // a multiple of every sum_block
+
+// Totals of one row and panel, and what rounding kept out of them.
+struct RowSums {
+  float total[kPanel];
+  float rest[kPanel];
+};
 
 // Weights to fetch while computing: `lines` cache lines for each kUnrolled terms.
 struct Ahead {
   const std::byte* next = nullptr;
+  const std::byte* end = nullptr;
   int lines = 0;
 
   TOTO_INLINE_MEMBER void fetch() {
@@ -47,39 +53,65 @@ struct Ahead {
   }
 };
 
+// Terms [first_term, first_term + terms) of kRows rows.
+struct Part {
+  int row = 0;
+  int first_term = 0;
+  int terms = 0;
+};
+
 // One tile of float32 or bf16 weights.
 template <int kRows, typename Weight>
-TOTO_INLINE void tile(const GemmArgs& args, int row, const Weight* weights, Ahead ahead,
-                      PanelSums<kRows>& panel_sums) {
+TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weights, Ahead& ahead,
+                      RowSums* row_sums) {
   using Sums = Indices<kRows * kVectors>;
+  const auto total_of = [&](int i) TOTO_INLINE_MEMBER {
+    return row_sums[i / kVectors].total + i % kVectors * Vec::kLanes;
+  };
+  const auto rest_of = [&](int i) TOTO_INLINE_MEMBER {
+    return row_sums[i / kVectors].rest + i % kVectors * Vec::kLanes;
+  };
   Vec sums[kRows * kVectors];
-  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
-    sums[i.value] = zero();
-    store(panel_sums.total + i.value * Vec::kLanes, zero());
-  });
+  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { sums[i.value] = load(rest_of(i.value)); });
   const float* rows[kRows];  // one pointer a row: offsets in terms of the stride would be spilled
   expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
-    rows[r.value] = args.src + (row + r.value) * args.src_stride;
+    rows[r.value] = args.src + (part.row + r.value) * args.src_stride + part.first_term;
   });
   const auto advance = [&](int terms) TOTO_INLINE_MEMBER {
     weights += terms * kPanel;
     expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER { rows[r.value] += terms; });
   };
+  const auto add_product = [&](auto r, auto v, Vec x, Vec w) TOTO_INLINE_MEMBER {
+    Vec& sum = sums[r.value * kVectors + v.value];
+    sum = fma(x, w, sum);
+  };
+  // Of x and w the fewer stay in registers, the others come one by one.
   const auto multiply_add = [&](int k) TOTO_INLINE_MEMBER {
-    Vec w[kVectors];
-    expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
-      w[v.value] = load(weights + k * kPanel + v.value * Vec::kLanes);
-    });
-    expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
-      const Vec x = broadcast(rows[r.value][k]);
+    const auto w = [&](auto v) TOTO_INLINE_MEMBER {
+      return in_register(load(weights + k * kPanel + v.value * Vec::kLanes));
+    };
+    const auto x = [&](auto r)
+                       TOTO_INLINE_MEMBER { return in_register(broadcast(rows[r.value][k])); };
+    if constexpr (kRows < kVectors) {
+      Vec xs[kRows];
+      expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER { xs[r.value] = x(r); });
       expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
-        Vec& sum = sums[r.value * kVectors + v.value];
-        sum = fma(x, w[v.value], sum);
+        const Vec one = w(v);
+        expand(Indices<kRows>{},
+               [&](auto r) TOTO_INLINE_MEMBER { add_product(r, v, xs[r.value], one); });
       });
-    });
+    } else {
+      Vec ws[kVectors];
+      expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER { ws[v.value] = w(v); });
+      expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
+        const Vec one = x(r);
+        expand(Indices<kVectors>{},
+               [&](auto v) TOTO_INLINE_MEMBER { add_product(r, v, one, ws[v.value]); });
+      });
+    }
   };
   const int block = sum_block(args.depth);
-  for (int left = args.depth; left > 0; left -= block) {
+  for (int left = part.terms; left > 0; left -= block) {
     int terms = left < block ? left : block;
     for (; terms >= kUnrolled; terms -= kUnrolled) {
       expand(Indices<kUnrolled>{}, [&](auto k) TOTO_INLINE_MEMBER { multiply_add(k.value); });
@@ -92,15 +124,64 @@ TOTO_INLINE void tile(const GemmArgs& args, int row, const Weight* weights, Ahea
     }
     expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
       Vec& sum = sums[i.value];
-      float* total = panel_sums.total + i.value * Vec::kLanes;
+      float* total = total_of(i.value);
       const Vec before = load(total);
       const Vec after = add(before, sum);
       sum = sub(sum, sub(after, before));  // what the total had no room for begins the next block
       store(total, after);
     });
   }
+  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { store(rest_of(i.value), sums[i.value]); });
+}
+
+// One tile of one group of int8 weights, widened already or not: exact integer sums.
+template <int kRows, typename Weight>
+TOTO_INLINE void group_tile(const GemmArgs& args, const Part& part, const float* scales,
+                            const Weight* weights, Ahead& ahead, RowSums* row_sums) {
+  using Sums = Indices<kRows * kVectors>;
+  const std::int16_t* rows[kRows];
+  expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
+    rows[r.value] =
+        args.quantised.values + (part.row + r.value) * args.quantised.stride + part.first_term;
+  });
+  Ints sums[kRows * kVectors];
+  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { sums[i.value] = zero_ints(); });
+  const auto multiply_add = [&](int pair) TOTO_INLINE_MEMBER {
+    Ints w[kVectors];
+    expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
+      w[v.value] = in_register(load_pairs(weights + (pair * kPanel + v.value * Vec::kLanes) * 2));
+    });
+    expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
+      const Ints x = broadcast_pair(rows[r.value] + pair * 2);
+      expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
+        Ints& sum = sums[r.value * kVectors + v.value];
+        sum = in_register(multiply_add_pairs(x, w[v.value], sum));
+      });
+    });
+  };
+  const auto advance = [&](int pairs) TOTO_INLINE_MEMBER {
+    weights += pairs * kPanel * 2;
+    expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER { rows[r.value] += pairs * 2; });
+  };
+  int pairs = (part.terms + 1) / 2;
+  constexpr int kPairs = kUnrolled / 2;
+  for (; pairs >= kPairs; pairs -= kPairs) {
+    expand(Indices<kPairs>{}, [&](auto p) TOTO_INLINE_MEMBER { multiply_add(p.value); });
+    advance(kPairs);
+    ahead.fetch();
+  }
+  for (; pairs > 0; --pairs) {
+    multiply_add(0);
+    advance(1);
+  }
+  const float* row_scales = args.quantised.scales + part.row * args.quantised.scale_stride +
+                            part.first_term / kScaleGroup;
   expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
-    store(panel_sums.rest + i.value * Vec::kLanes, sums[i.value]);
+    constexpr int kRow = i.value / kVectors, kColumn = i.value % kVectors * Vec::kLanes;
+    float* total = row_sums[kRow].total + kColumn;
+    const Vec scaled =
+        mul(to_floats(sums[i.value]), broadcast(row_scales[kRow * args.quantised.scale_stride]));
+    store(total, fma(scaled, load(scales + kColumn), load(total)));
   });
 }
 
@@ -116,12 +197,11 @@ TOTO_INLINE Unrounded plus(Unrounded a, Vec x) {
 }
 TOTO_INLINE Vec rounded(Unrounded a) { return add(a.total, a.rest); }
 
-TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const float* total, const float* rest,
-                            float* dst_row) {
+TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const RowSums& sums, float* dst_row) {
   constexpr int kHalf = kPanel / 2;
   const float* bias = args.bias + std::size_t(panel) * kPanel;
   const auto biased = [&](int c) TOTO_INLINE_MEMBER {
-    return plus({load(total + c), load(rest + c)}, load(bias + c));
+    return plus({load(sums.total + c), load(sums.rest + c)}, load(bias + c));
   };
   if (args.epilogue == Epilogue::gate) {
     float* dst = dst_row + std::size_t(panel) * kHalf;
@@ -135,63 +215,6 @@ TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const float* total,
     Unrounded y = biased(c);
     if (args.epilogue == Epilogue::add) y = plus(y, load(dst + c));
     store(dst + c, rounded(y));
-  }
-}
-
-// One tile of int8 weights: exact integer sums within a group of terms, float32 across groups.
-template <int kRows>
-TOTO_INLINE void tile(const GemmArgs& args, int row, const std::int8_t* weights, Ahead ahead,
-                      PanelSums<kRows>& panel_sums) {
-  using Sums = Indices<kRows * kVectors>;
-  expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
-    store(panel_sums.total + i.value * Vec::kLanes, zero());
-    store(panel_sums.rest + i.value * Vec::kLanes, zero());
-  });
-  const std::int16_t* rows[kRows];
-  const float* row_scales[kRows];
-  expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
-    rows[r.value] = args.quantised.values + (row + r.value) * args.quantised.stride;
-    row_scales[r.value] = args.quantised.scales + (row + r.value) * args.quantised.scale_stride;
-  });
-  for (int left = args.depth, group = 0; left > 0; left -= kScaleGroup, ++group) {
-    const auto* scales = reinterpret_cast<const float*>(weights);
-    weights += kPanel * sizeof(float);
-    Ints sums[kRows * kVectors];
-    expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { sums[i.value] = zero_ints(); });
-    const auto multiply_add = [&](int pair) TOTO_INLINE_MEMBER {
-      Ints w[kVectors];
-      expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
-        w[v.value] = load_pairs(weights + (pair * kPanel + v.value * Vec::kLanes) * 2);
-      });
-      expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
-        const Ints x = broadcast_pair(rows[r.value] + pair * 2);
-        expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
-          Ints& sum = sums[r.value * kVectors + v.value];
-          sum = multiply_add_pairs(x, w[v.value], sum);
-        });
-      });
-    };
-    const auto advance = [&](int pairs) TOTO_INLINE_MEMBER {
-      weights += pairs * kPanel * 2;
-      expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER { rows[r.value] += pairs * 2; });
-    };
-    int pairs = ((left < kScaleGroup ? left : kScaleGroup) + 1) / 2;
-    constexpr int kPairs = kUnrolled / 2;
-    for (; pairs >= kPairs; pairs -= kPairs) {
-      expand(Indices<kPairs>{}, [&](auto p) TOTO_INLINE_MEMBER { multiply_add(p.value); });
-      advance(kPairs);
-      ahead.fetch();
-    }
-    for (; pairs > 0; --pairs) {
-      multiply_add(0);
-      advance(1);
-    }
-    expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER {
-      float* total = panel_sums.total + i.value * Vec::kLanes;
-      const Vec scaled =
-          mul(to_floats(sums[i.value]), broadcast(row_scales[i.value / kVectors][group]));
-      store(total, fma(scaled, load(scales + i.value % kVectors * Vec::kLanes), load(total)));
-    });
   }
 }
 
@@ -218,52 +241,161 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
   }
 }
 
+// What the tiles of a row block need of a chunk.
+template <typename Weight>
+struct Chunk {
+  const float* scales;  // of int8 weights
+  const Weight* weights;
+};
+TOTO_INLINE Chunk<float> chunk_at(const float* panel) { return {nullptr, panel}; }
+TOTO_INLINE Chunk<Bf16> chunk_at(const Bf16* panel) { return {nullptr, panel}; }
+TOTO_INLINE Chunk<std::int8_t> chunk_at(const std::int8_t* panel) {
+  return {reinterpret_cast<const float*>(panel), panel + kPanel * sizeof(float)};
+}
+
 template <int kRows, typename Weight>
-void gemm_rows(const GemmArgs& args, int row, int panel, const std::byte* weights,
-               Ahead ahead) noexcept {
-  PanelSums<kRows> sums;
-  tile(args, row, reinterpret_cast<const Weight*>(weights), ahead, sums);
-  for (int r = 0; r < kRows; ++r) {
-    finish_row(args, panel, sums.total + r * kPanel, sums.rest + r * kPanel,
-               args.dst + (row + r) * args.dst_stride);
+TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<Weight>& chunk,
+                          Ahead& ahead, RowSums* sums) {
+  tile<kRows>(args, part, chunk.weights, ahead, sums);
+}
+template <int kRows>
+TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<std::int8_t>& chunk,
+                          Ahead& ahead, RowSums* sums) {
+  group_tile<kRows>(args, part, chunk.scales, chunk.weights, ahead, sums);
+}
+template <int kRows>
+TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<std::int16_t>& chunk,
+                          Ahead& ahead, RowSums* sums) {
+  group_tile<kRows>(args, part, chunk.scales, chunk.weights, ahead, sums);
+}
+
+// `count` tiles of kRows rows each, from part.row on.
+template <int kRows, typename Weight>
+void multiply_tiles(const GemmArgs& args, Part part, int count, const Chunk<Weight>& chunk,
+                    Ahead& ahead, RowSums* sums) noexcept {
+  for (; count > 0; --count) {
+    multiply<kRows>(args, part, chunk, ahead, sums);
+    if (ahead.next >= ahead.end) ahead.lines = 0;
+    part.row += kRows;
+    sums += kRows;
   }
 }
 
-using GemmRows = void (*)(const GemmArgs&, int row, int panel, const std::byte* weights,
-                          Ahead) noexcept;
-struct RowTiles {
-  GemmRows entries[kTileRows];  // entries[n - 1] handles n rows
+// Tiles by their height: entries[n - 1] handles n rows.
+template <typename Weight>
+using MultiplyTiles = void (*)(const GemmArgs&, Part, int count, const Chunk<Weight>&, Ahead&,
+                               RowSums*) noexcept;
+template <typename Weight, int kHighest>
+struct TileTable {
+  MultiplyTiles<Weight> entries[kHighest];
 };
 template <typename Weight, int... kRows>
-constexpr RowTiles make_row_tiles(Constants<kRows...>) {
-  return {{gemm_rows<kRows + 1, Weight>...}};
+constexpr TileTable<Weight, sizeof...(kRows)> make_tile_table(Constants<kRows...>) {
+  return {{multiply_tiles<kRows + 1, Weight>...}};
 }
 
-constexpr DType type_of(float) { return DType::f32; }
-constexpr DType type_of(Bf16) { return DType::bf16; }
-constexpr DType type_of(std::int8_t) { return DType::int8; }
+// How a type of weights is worked through.
+template <typename Weight>
+struct Scheme;
+template <>
+struct Scheme<float> {
+  using Wide = float;
+  static constexpr DType kType = DType::f32;
+  static constexpr int kRows = kTileRows;
+};
+template <>
+struct Scheme<Bf16> {
+  using Wide = float;
+  static constexpr DType kType = DType::bf16;
+  static constexpr int kRows = kTileRows;
+};
+template <>
+struct Scheme<std::int8_t> {
+  using Wide = std::int16_t;
+  static constexpr DType kType = DType::int8;
+  static constexpr int kRows = kIntTileRows;
+};
+
+TOTO_INLINE const float* widen(const float* weights, int, float*) { return weights; }
+TOTO_INLINE const float* widen(const Bf16* weights, int terms, float* dst) {
+  for (int i = 0; i < terms * kPanel; i += Vec::kLanes) store(dst + i, load(weights + i));
+  return dst;
+}
+TOTO_INLINE const std::int16_t* widen(const std::int8_t* weights, int terms, std::int16_t* dst) {
+  const int even = (terms + 1) / 2 * 2;
+  for (int i = 0; i < even * kPanel; i += 2 * Vec::kLanes) {
+    store_pairs(dst + i, load_pairs(weights + i));
+  }
+  return dst;
+}
+
+// Rows [first, first + rows) times one panel.
+template <typename Weight>
+TOTO_INLINE void gemm_block(const GemmArgs& args, int panel, int first, int rows,
+                            const std::byte* next_panel) {
+  using Scheme = Scheme<Weight>;
+  using Wide = typename Scheme::Wide;
+  static constexpr auto kDirect = make_tile_table<Weight>(Indices<Scheme::kRows>{});
+  static constexpr auto kWidened = make_tile_table<Wide>(Indices<Scheme::kRows>{});
+  alignas(64) RowSums sums[kRowBlock];
+  for (int row = 0; row < rows; ++row) {
+    for (int c = 0; c < kPanel; c += Vec::kLanes) {
+      store(sums[row].total + c, zero());
+      store(sums[row].rest + c, zero());
+    }
+  }
+  alignas(64) Wide wide[kChunkTerms * kPanel];
+  // Rows split evenly: 16 rows as 8 + 8, not 12 + 4.
+  const int tiles = (rows + Scheme::kRows - 1) / Scheme::kRows;
+  const int height = (rows + tiles - 1) / tiles;
+  const int higher = rows - (height - 1) * tiles;  // tiles of that height, the others are one lower
+  const std::byte* panel_begin = args.panels + panel * panel_bytes(Scheme::kType, args.depth);
+  const std::byte* at = panel_begin;
+  for (int term = 0; term < args.depth;) {
+    int terms = args.depth - term;
+    if (terms > kChunkTerms && (tiles > 1 || Scheme::kType == DType::int8)) {
+      terms = kChunkTerms;
+    }
+    const std::size_t bytes = panel_bytes(Scheme::kType, terms);
+    const auto chunk = chunk_at(reinterpret_cast<const Weight*>(at));
+    const Part part = {.row = first, .first_term = term, .terms = terms};
+    Ahead ahead;
+    if (tiles == 1) {  // the hardware fetches one stream best
+      kDirect.entries[rows - 1](args, part, 1, chunk, ahead, sums);
+    } else {
+      ahead.next = term + terms < args.depth ? at + bytes : next_panel;
+      ahead.end = ahead.next + bytes;
+      const int steps = tiles * (terms / kUnrolled);
+      if (ahead.next != nullptr && steps > 0) {
+        ahead.lines = (static_cast<int>(bytes / kCacheLine) + steps - 1) / steps;
+      }
+      const Chunk<Wide> widened = {chunk.scales, widen(chunk.weights, terms, wide)};
+      kWidened.entries[height - 1](args, part, higher, widened, ahead, sums);
+      if (higher < tiles) {
+        Part rest = part;
+        rest.row += higher * height;
+        kWidened.entries[height - 2](args, rest, tiles - higher, widened, ahead,
+                                     sums + higher * height);
+      }
+    }
+    at += bytes;
+    term += terms;
+  }
+  for (int row = 0; row < rows; ++row) {
+    finish_row(args, panel, sums[row], args.dst + (first + row) * args.dst_stride);
+  }
+}
 
 template <typename Weight>
 void gemm(const GemmArgs& args) noexcept {
-  static constexpr RowTiles kRowTiles = make_row_tiles<Weight>(Indices<kTileRows>{});
-  if (args.rows == 0) return;
-  const int tiles = (args.rows + kTileRows - 1) / kTileRows;
-  // The tiles of a panel share in fetching the next one. With one tile the hardware is faster, with
-  // many the weights are no longer what is waited for.
-  constexpr int kMaxFetchingTiles = 8;
-  constexpr int kLines = kUnrolled * kPanel * int{sizeof(Weight)} / kCacheLine;
-  const bool fetches = tiles > 1 && tiles <= kMaxFetchingTiles;
-  const int lines = fetches ? (kLines + tiles - 1) / tiles : 0;
-  const std::size_t bytes = panel_bytes(type_of(Weight{}), args.depth);
+  const std::size_t bytes = panel_bytes(Scheme<Weight>::kType, args.depth);
   for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
-    const std::byte* weights = args.panels + panel * bytes;
-    Ahead ahead;
-    if (panel + 1 < args.last_panel) ahead = {weights + bytes, lines};
-    for (int t = 0; t < tiles; ++t) {  // rows split evenly: 16 rows as 8 + 8, not 12 + 4
-      const int begin = static_cast<int>(static_cast<long long>(args.rows) * t / tiles);
-      const int end = static_cast<int>(static_cast<long long>(args.rows) * (t + 1) / tiles);
-      kRowTiles.entries[end - begin - 1](args, begin, panel, weights, ahead);
-      ahead.next += bytes / kLines * ahead.lines;
+    for (int first = 0; first < args.rows; first += kRowBlock) {
+      const int rows = args.rows - first < kRowBlock ? args.rows - first : kRowBlock;
+      // Further blocks of rows find the panel in the second-level cache.
+      const int next = first + rows < args.rows ? panel : panel + 1;
+      const std::byte* next_panel = next < args.last_panel ? args.panels + next * bytes : nullptr;
+      gemm_block<Weight>(args, panel, first, rows, next_panel);
     }
   }
 }

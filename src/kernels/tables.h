@@ -8,5 +8,6 @@ namespace toto::kernels {
 extern const Kernels kReferenceKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+extern const Kernels kAvx512VnniKernels;
 
 }  // namespace toto::kernels

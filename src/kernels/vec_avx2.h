@@ -43,6 +43,12 @@ TOTO_INLINE Ints zero_ints() { return {_mm256_setzero_si256()}; }
 TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
   return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)))};
 }
+TOTO_INLINE Ints load_pairs(const std::int16_t* src) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src))};
+}
+TOTO_INLINE void store_pairs(std::int16_t* dst, Ints a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), a.v);
+}
 TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
   int pair;
   __builtin_memcpy(&pair, src, sizeof pair);
@@ -59,6 +65,14 @@ TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
   _mm_storeu_si128(
       reinterpret_cast<__m128i*>(dst),
       _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+}
+
+// The value as it is, in a register. Left alone, GCC loads weights again for every row, and
+// reorders sums of integers until their terms fill the registers.
+template <typename Value>
+TOTO_INLINE Value in_register(Value a) {
+  asm("" : "+x"(a.v));
+  return a;
 }
 
 struct PartialSums {  // kPartialSums of them

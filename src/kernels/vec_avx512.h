@@ -1,4 +1,5 @@
-// Sixteen floats. Included inside the target region and namespace of avx512.cc.
+// Sixteen floats. Included inside the target regions and namespaces of avx512.cc and avx512_vnni.cc,
+// which add multiply_add_pairs: the sum of two int16 products and an int32.
 struct Vec {
   static constexpr int kLanes = 16;
   __m512 v;
@@ -43,13 +44,16 @@ TOTO_INLINE Ints zero_ints() { return {_mm512_setzero_si512()}; }
 TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
   return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)))};
 }
+TOTO_INLINE Ints load_pairs(const std::int16_t* src) {
+  return {_mm512_loadu_si512(reinterpret_cast<const __m512i*>(src))};
+}
+TOTO_INLINE void store_pairs(std::int16_t* dst, Ints a) {
+  _mm512_storeu_si512(reinterpret_cast<__m512i*>(dst), a.v);
+}
 TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
   int pair;
   __builtin_memcpy(&pair, src, sizeof pair);
   return {_mm512_set1_epi32(pair)};
-}
-TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
-  return {_mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v))};
 }
 TOTO_INLINE Vec to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 TOTO_INLINE Vec absolute(Vec a) { return {_mm512_abs_ps(a.v)}; }
@@ -57,6 +61,14 @@ TOTO_INLINE Vec absolute(Vec a) { return {_mm512_abs_ps(a.v)}; }
 TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
   const __m512i wide = _mm512_sub_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_cvtepi32_epi16(wide));
+}
+
+// The value as it is, in a register. Left alone, GCC loads weights again for every row, and
+// reorders sums of integers until their terms fill the registers.
+template <typename Value>
+TOTO_INLINE Value in_register(Value a) {
+  asm("" : "+v"(a.v));
+  return a;
 }
 
 struct PartialSums {  // kPartialSums of them

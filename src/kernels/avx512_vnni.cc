@@ -1,0 +1,37 @@
+// AVX-512 where the CPU multiplies and adds pairs of int16 in one instruction. The sums are exact:
+// the same bits as without.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/constants.h"
+#include "kernels/tables.h"
+#include "kernels/target.h"
+
+TOTO_BEGIN_TARGET("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,avx512vnni")
+namespace toto::kernels::avx512_vnni {
+
+inline constexpr Isa kIsa = Isa::avx512;
+inline constexpr char kName[] = "avx512 with vnni";
+// Times a panel: the sums the register file has room for.
+inline constexpr int kTileRows = TOTO_SMALL_TILES ? 3 : 12;
+inline constexpr int kIntTileRows = kTileRows;
+
+#include "kernels/vec_avx512.h"
+
+TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
+  return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
+}
+
+#include "kernels/kernels.inl"
+
+}  // namespace toto::kernels::avx512_vnni
+TOTO_END_TARGET
+
+constinit const toto::Kernels toto::kernels::kAvx512VnniKernels =
+    toto::kernels::avx512_vnni::kTable;
+
+#endif
