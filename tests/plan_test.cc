@@ -14,10 +14,10 @@ using testing::walk;
 TEST(PlannedTokens, LeaveLittleRoomAndFewClasses) {
   int classes = 0;
   for (int n = 1; n <= 4096; ++n) {
-    const int room = planned_tokens(n);
+    const int room = size_class(n);
     ASSERT_GE(room, n);
     ASSERT_LE(room, n + n / 4) << n;
-    ASSERT_EQ(planned_tokens(room), room);
+    ASSERT_EQ(size_class(room), room);
     classes += room == n ? 1 : 0;
   }
   EXPECT_LT(classes, 60);

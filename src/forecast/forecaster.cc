@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/size_class.h"
 #include "forecast/outputs.h"
 
 namespace toto {
@@ -85,7 +86,7 @@ void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
     plan.out = &out[i];
     plan.context = context_shape(batch[i], options_->max_context, patch);
     plan.num_tokens = plan.context.num_patches + (model_.has_variate_labels() ? 1 : 0);
-    plan.token_room = plan_cache_ != nullptr ? planned_tokens(plan.num_tokens) : plan.num_tokens;
+    plan.token_room = plan_cache_ != nullptr ? size_class(plan.num_tokens) : plan.num_tokens;
     plan.stream = options_->independent_streams ? stream_of(batch[i].id) : 0;
     if (plan.num_tokens + paths_.decode_patches > Rotary::kMaxPositions) {
       fail(ErrorCode::invalid_argument,

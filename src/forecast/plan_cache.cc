@@ -6,12 +6,6 @@
 
 namespace toto {
 
-int planned_tokens(int num_tokens) noexcept {
-  int step = 1;
-  while (num_tokens > 8 * step) step *= 2;
-  return (num_tokens + step - 1) / step * step;
-}
-
 Plan* PlanCache::find(const ShapeKey& key) noexcept {
   for (Plan& plan : plans_) {
     if (plan.key != key) continue;

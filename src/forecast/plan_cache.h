@@ -19,10 +19,6 @@ namespace toto {
 // What two calls must share to run by the same plan.
 using ShapeKey = std::vector<std::int32_t>;
 
-// Tokens are planned for in steps of an eighth to a quarter, so that a series growing point by
-// point changes its class rarely.
-int planned_tokens(int num_tokens) noexcept;
-
 // The layout of one group of series. Its tables of spans are its own: in the arena the next plan
 // would write over them.
 struct PlannedGroup {

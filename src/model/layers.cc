@@ -147,21 +147,28 @@ void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kern
                                                  : kernels.gemm;
   const int panels = call.num_panels < 0 ? linear.num_panels : call.num_panels;
   // Small enough to balance the threads, large enough that taking a task costs nothing.
-  const int tasks = std::min(panels, pool.num_threads() == 1 ? 1 : pool.num_threads() * 8);
+  const int usual = pool.num_threads() == 1 ? 1 : pool.num_threads() * 8;
+  const Schedule& schedule = call.schedule;
+  const int columns = std::min(panels, schedule.column_tasks > 0 ? schedule.column_tasks : usual);
+  const int height = schedule.rows_per_task > 0 ? schedule.rows_per_task : call.rows;
+  const int tasks = columns * ((call.rows + height - 1) / height);
   pool.run(tasks, [&](int task, int) {
+    const int column = task % columns, row = task / columns * height;
     GemmArgs args;
-    args.src = call.src;
+    args.src = call.src + row * call.src_stride;
     args.src_stride = call.src_stride;
     args.quantised = call.quantised;
-    args.dst = call.dst;
+    args.quantised.values += row * call.quantised.stride;
+    args.quantised.scales += row * call.quantised.scale_stride;
+    args.dst = call.dst + row * call.dst_stride;
     args.dst_stride = call.dst_stride;
-    args.rows = call.rows;
+    args.rows = std::min(height, call.rows - row);
     args.epilogue = call.epilogue;
     args.panels = linear.panels.data();
     args.bias = linear.bias.data();
     args.depth = linear.in;
-    args.first_panel = static_cast<int>(std::int64_t{panels} * task / tasks);
-    args.last_panel = static_cast<int>(std::int64_t{panels} * (task + 1) / tasks);
+    args.first_panel = static_cast<int>(std::int64_t{panels} * column / columns);
+    args.last_panel = static_cast<int>(std::int64_t{panels} * (column + 1) / columns);
     gemm(args);
   });
 }

@@ -54,6 +54,12 @@ FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& ke
 // Room for `rows` rows of up to `depth` values, taken only where the type needs it.
 QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth);
 
+// How a product is cut into tasks. It never changes the bits.
+struct Schedule {
+  int column_tasks = 0;   // 0: so many that threads share evenly
+  int rows_per_task = 0;  // 0: all of them
+};
+
 // dst = epilogue(src W^T + b) over all threads. `rows` may be 0.
 struct GemmCall {
   const float* src = nullptr;
@@ -64,6 +70,7 @@ struct GemmCall {
   Epilogue epilogue = Epilogue::store;
   QuantisedRows quantised = {};  // scratch for int8
   int num_panels = -1;           // the first so many; all of them if negative
+  Schedule schedule = {};
 };
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
            ThreadPool& pool) noexcept;

@@ -214,10 +214,57 @@ void Toto1::keep_outputs(const Pass& pass, Workspace& workspace) const noexcept 
   }
 }
 
+void Toto1::multiply(Product product, int layer, int rows, const Workspace& workspace,
+                     const Schedule& schedule, int num_panels) const noexcept {
+  GemmCall call{.src = workspace.normed,
+                .src_stride = embed_stride_,
+                .dst = workspace.hidden,
+                .dst_stride = embed_stride_,
+                .rows = rows,
+                .epilogue = Epilogue::add,
+                .quantised = workspace.quantised,
+                .num_panels = num_panels,
+                .schedule = schedule};
+  const PackedLinear* linear = nullptr;
+  switch (product) {
+    case Product::qkv:
+      linear = &layers_[layer].qkv;
+      call.dst = workspace.qkv;
+      call.dst_stride = round_up(3 * config_.embed_dim, kPanel);
+      call.epilogue = Epilogue::store;
+      break;
+    case Product::out:
+      linear = &layers_[layer].out;
+      call.src = workspace.mixed;
+      break;
+    case Product::gate_up:
+      linear = &layers_[layer].gate_up;
+      call.dst = workspace.gated;
+      call.dst_stride = gate_stride();
+      call.epilogue = Epilogue::gate;
+      break;
+    case Product::down:
+      linear = &layers_[layer].down;
+      call.src = workspace.gated;
+      call.src_stride = gate_stride();
+      break;
+    case Product::head:
+      linear = &head_.linear;
+      call.src = workspace.hidden;
+      call.dst = workspace.heads;
+      call.dst_stride = head_stride();
+      call.epilogue = Epilogue::store;
+      break;
+  }
+  apply(*linear, call, kernels_, pool_);
+}
+
 void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
-  const std::size_t qkv_stride = round_up(3 * config_.embed_dim, kPanel);
   int rows = pass.num_rows;
   std::span<const SpaceGroup> groups = pass.groups;
+  const auto multiply_all = [&](Product product, int layer) {
+    multiply(product, layer, rows, workspace, schedule_of(product, rows));
+  };
   embed(pass, workspace);
   int time_layer = 0;
   if (last_time_layer_ < 0) {  // without time-wise layers the past does not matter at all
@@ -228,14 +275,7 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
   for (int i = 0; i < config_.num_layers; ++i) {
     const Layer& layer = layers_[i];
     normalise(layer.norm1, rows, workspace);
-    apply(layer.qkv,
-          {.src = workspace.normed,
-           .src_stride = embed_stride_,
-           .dst = workspace.qkv,
-           .dst_stride = qkv_stride,
-           .rows = rows,
-           .quantised = workspace.quantised},
-          kernels_, pool_);
+    multiply_all(Product::qkv, i);
     if (layer.spacewise) {
       attend_in_space(groups, workspace);
     } else {
@@ -249,44 +289,14 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
         groups = pass.output_groups;
       }
     }
-    apply(layer.out,
-          {.src = workspace.mixed,
-           .src_stride = embed_stride_,
-           .dst = workspace.hidden,
-           .dst_stride = embed_stride_,
-           .rows = rows,
-           .epilogue = Epilogue::add,
-           .quantised = workspace.quantised},
-          kernels_, pool_);
+    multiply_all(Product::out, i);
     normalise(layer.norm2, rows, workspace);
-    apply(layer.gate_up,
-          {.src = workspace.normed,
-           .src_stride = embed_stride_,
-           .dst = workspace.gated,
-           .dst_stride = gate_stride(),
-           .rows = rows,
-           .epilogue = Epilogue::gate,
-           .quantised = workspace.quantised},
-          kernels_, pool_);
-    apply(layer.down,
-          {.src = workspace.gated,
-           .src_stride = gate_stride(),
-           .dst = workspace.hidden,
-           .dst_stride = embed_stride_,
-           .rows = rows,
-           .epilogue = Epilogue::add,
-           .quantised = workspace.quantised},
-          kernels_, pool_);
+    multiply_all(Product::gate_up, i);
+    multiply_all(Product::down, i);
   }
-  apply(head_.linear,
-        {.src = workspace.hidden,
-         .src_stride = embed_stride_,
-         .dst = workspace.heads,
-         .dst_stride = head_stride(),
-         .rows = pass.num_outputs,
-         .quantised = workspace.quantised,
-         .num_panels = (pass.output_steps * config_.params_per_step() + kPanel - 1) / kPanel},
-        kernels_, pool_);
+  const int panels = (pass.output_steps * config_.params_per_step() + kPanel - 1) / kPanel;
+  multiply(Product::head, 0, pass.num_outputs, workspace,
+           schedule_of(Product::head, pass.num_outputs), panels);
 }
 
 }  // namespace toto

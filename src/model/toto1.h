@@ -15,6 +15,7 @@
 #include "model/kv_cache.h"
 #include "model/layers.h"
 #include "model/rotary.h"
+#include "model/schedules.h"
 
 namespace toto {
 
@@ -75,6 +76,13 @@ class Toto1 {
   // head_bias() is still to be added.
   void forward(const Pass& pass, Workspace& workspace) const noexcept;
 
+  // One matrix product of a forward pass, between the workspace's buffers. `layer` means nothing to
+  // the head, of which the first `num_panels` are computed.
+  void multiply(Product product, int layer, int rows, const Workspace& workspace,
+                const Schedule& schedule, int num_panels = -1) const noexcept;
+  // From now on forward() cuts its products up like this; the caller keeps them.
+  void use(const Schedules& schedules) noexcept { schedules_ = &schedules; }
+
   const Config& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   const Rotary& rotary() const { return rotary_; }
@@ -94,6 +102,9 @@ class Toto1 {
   };
   std::size_t gate_stride() const {
     return row_stride(round_up(config_.mlp_hidden_dim, kPanel / 2));
+  }
+  Schedule schedule_of(Product product, int rows) const noexcept {
+    return schedules_ != nullptr ? schedules_->find(product, rows) : Schedule{};
   }
   void embed(const Pass& pass, Workspace& workspace) const noexcept;
   void normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept;
@@ -117,6 +128,7 @@ class Toto1 {
   std::vector<Layer> layers_;
   FoldedHead head_;
   int last_time_layer_ = -1;
+  const Schedules* schedules_ = nullptr;
 };
 
 }  // namespace toto
