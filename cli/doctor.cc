@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "cache/cache_folder.h"
 #include "commands.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
@@ -124,11 +125,13 @@ Check check_memory(const std::optional<LoadedEngine>& loaded) {
   return check;
 }
 
-// Found and loaded: every tensor read and checked, the file hashed.
+// Found and loaded without the cache: every tensor read and checked, the file hashed.
 Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded) {
   Check check{.name = "model"};
+  Settings uncached = settings;
+  uncached.engine.cache.folder.clear();
   try {
-    loaded.emplace(load_engine(settings));
+    loaded.emplace(load_engine(uncached));
   } catch (const Error& error) {
     check.status = Status::fail;
     check.value = fmt::format("{} ({})", settings.model, settings.origins.model);
@@ -226,21 +229,28 @@ Check check_temporary_folder() {
           .advice = kAdvice};
 }
 
-// Where the disk cache belongs by the conventions of the desktop.
-fs::path cache_folder() {
-  const auto variable = [](const char* name) -> fs::path {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const fs::path own = variable("TOTO_CACHE_DIR"); !own.empty()) return own;
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "toto";
-  return variable("HOME") / ".cache" / "toto";
+// Packed weights: a start without them is slower and nothing else.
+Check check_cache_folder(const Settings& settings) {
+  constexpr const char* kAdvice = "set TOTO_CACHE_DIR to a folder that can be written";
+  if (settings.cache_dir.empty()) {
+    return {.name = "cache folder",
+            .status = Status::warn,
+            .value = "none: HOME is not set",
+            .advice = kAdvice};
+  }
+  Check check = check_folder("cache folder", settings.cache_dir, Status::warn, kAdvice);
+  const cache::FolderUsage usage = cache::usage_of(settings.cache_dir);
+  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origins.cache_dir,
+                             usage.num_entries, static_cast<double>(usage.bytes) / 1e6);
+  if (settings.engine.cache.folder.empty()) check.value += ", left aside by --no-cache";
+  return check;
 }
 
 std::vector<Check> examine(const CommonFlags& flags) {
   std::vector<Check> checks;
   checks.push_back({.name = "version", .value = fmt::format("toto {}", version())});
   Settings settings;
+  settings.cache_dir = default_cache_dir();
   try {
     Settings wanted = resolve_settings(flags);
     check_available(wanted);
@@ -265,8 +275,7 @@ std::vector<Check> examine(const CommonFlags& flags) {
   checks.push_back(check_memory(loaded));
   checks.push_back(check_clock());
   checks.push_back(check_temporary_folder());
-  checks.push_back(check_folder("cache folder", cache_folder(), Status::warn,
-                                "set TOTO_CACHE_DIR to a folder that can be written"));
+  checks.push_back(check_cache_folder(settings));
   return checks;
 }
 

@@ -1,11 +1,12 @@
 // `toto inspect`: what a model folder holds and what it will take, as far as it can be read. The
-// last step is to load it: what loading refuses, inspect refuses too.
+// last step is to load it, from its own files: what loading refuses, inspect refuses too.
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "cache/cache_folder.h"
 #include "commands.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
@@ -36,6 +37,8 @@ struct Inspection {
   std::optional<std::string> sha256;
   std::optional<bool> trained;
   std::vector<ModeMemory> memory;
+  std::string cache_dir;
+  cache::FolderUsage cache;
   std::vector<std::string> warnings;
   std::optional<Error> reason;  // why it would not load
 };
@@ -70,6 +73,9 @@ Inspection inspect_model(const std::string& wanted) {
   Inspection found;
   found.model = locate_model(wanted);
   const std::string& folder = found.model.folder;
+  const auto cache_dir = find_choice({}, {}, {"TOTO_CACHE_DIR"});
+  found.cache_dir = cache_dir ? cache_dir->text : default_cache_dir();
+  found.cache = cache::usage_of(found.cache_dir);
   const auto attempt = [](const auto& step) {
     try {
       step();
@@ -149,7 +155,12 @@ std::string json_of(const Inspection& found) {
         .field("kv_cache_mb_per_variate", memory.cache_mb)
         .end_object();
   }
-  json.end_array().key("warnings").begin_array();
+  json.end_array().key("cache").begin_object();
+  json.field("folder", found.cache_dir)
+      .field("entries", found.cache.num_entries)
+      .field("bytes", found.cache.bytes)
+      .end_object();
+  json.key("warnings").begin_array();
   for (const std::string& warning : found.warnings) json.value(warning);
   json.end_array().end_object();
   return json.take();
@@ -189,6 +200,10 @@ std::string text_of(const Inspection& found) {
     text += fmt::format("  {:<10} {}  {:9.1f}  {:9.2f}\n", memory.mode, memory.dtype,
                         memory.weights_mb, memory.cache_mb);
   }
+  text += fmt::format(
+      "\ncache\n  {}: {} packed models, {:.1f} MB\n",
+      found.cache_dir.empty() ? "no folder, HOME is not set" : io::one_line(found.cache_dir),
+      found.cache.num_entries, static_cast<double>(found.cache.bytes) / 1e6);
   if (found.files) {
     text += "\ntensors\n";
     for (const io::WeightFiles::Entry& entry : found.files->entries()) {

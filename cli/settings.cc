@@ -134,8 +134,18 @@ void add_common_options(Command& command, CommonFlags& flags) {
       .option("--seed", "S", flags.seed, "of the random numbers (default 0)")
       .option("--plan-cache-size", "N", flags.plan_cache_size,
               "plans kept in mode reduce-overhead (default 256)")
+      .option("--cache-dir", "DIR", flags.cache_dir,
+              "where packed weights are kept for the next start (default $XDG_CACHE_HOME/toto, "
+              "else ~/.cache/toto)")
+      .flag("--no-cache", flags.no_cache, "neither use nor keep packed weights")
       .flag("--no-kv-cache", flags.no_kv_cache,
             "the reference's uncached path; needs --mode reference");
+}
+
+std::string default_cache_dir() {
+  if (const auto cache = find_choice({}, {}, {"XDG_CACHE_HOME"})) return cache->text + "/toto";
+  if (const auto home = find_choice({}, {}, {"HOME"})) return home->text + "/.cache/toto";
+  return {};
 }
 
 Settings resolve_settings(const CommonFlags& flags) {
@@ -191,6 +201,16 @@ Settings resolve_settings(const CommonFlags& flags) {
       print_line(fmt::format("[plans] {}", sentence));
     };
   }
+  settings.cache_dir = default_cache_dir();
+  if (const auto folder = find_choice(flags.cache_dir, "--cache-dir", {"TOTO_CACHE_DIR"})) {
+    if (folder->text.empty()) {
+      fail(ErrorCode::invalid_argument, "{} is empty, expected a folder; --no-cache keeps nothing",
+           folder->origin);
+    }
+    settings.cache_dir = folder->text;
+    settings.origins.cache_dir = folder->origin;
+  }
+  if (!flags.no_cache) settings.engine.cache.folder = settings.cache_dir;
   find_threads(flags.threads, settings);
   settings.engine.use_kv_cache = !flags.no_kv_cache;
   return settings;

@@ -48,8 +48,9 @@ auto parse_choice(const Choice& choice, const Parse& parse) {
 // ------------------------------------------------------------------------------- common options
 
 struct CommonFlags {
-  std::optional<std::string> model, mode, dtype, threads, isa, seed, plan_cache_size;
+  std::optional<std::string> model, mode, dtype, threads, isa, seed, plan_cache_size, cache_dir;
   bool no_kv_cache = false;
+  bool no_cache = false;
 };
 void add_common_options(Command& command, CommonFlags& flags);
 
@@ -58,13 +59,19 @@ struct Settings {
   EngineOptions engine;
   std::uint64_t seed = 0;
   std::string backend = "native";
+  std::string cache_dir;  // also with --no-cache; empty if the user has no folder for it
   // Who said so: a flag, a variable, or "default".
   struct Origins {
     std::string model = "default", mode = "default", dtype = "default", threads = "default",
-                isa = "default", seed = "default", backend = "default", plan_cache_size = "default";
+                isa = "default", seed = "default", backend = "default", plan_cache_size = "default",
+                cache_dir = "default";
   } origins;
   std::vector<std::string> warnings;
 };
+
+// $XDG_CACHE_HOME/toto, else ~/.cache/toto: where caches belong by the conventions of the desktop.
+// Empty without a home.
+std::string default_cache_dir();
 
 // Reads the environment. Error(invalid_argument) for a wrong value.
 Settings resolve_settings(const CommonFlags& flags);
@@ -76,8 +83,9 @@ void check_available(const Settings& settings);
 // For --help of the commands that forecast.
 inline constexpr const char* kVariablesNote =
     "Defaults from the environment: TOTO_MODEL_ID, TOTO_COMPILE_MODE, TOTO_DTYPE, TOTO_THREADS,\n"
-    "TOTO_ISA, TOTO_SEED, TOTO_NUM_SAMPLES, TOTO_AGGREGATION_SPEC. A flag wins over a variable.\n"
-    "TOTO_DISABLE_COMPILE=1 goes back to reference mode. More in docs/settings.md.";
+    "TOTO_ISA, TOTO_SEED, TOTO_CACHE_DIR, TOTO_NUM_SAMPLES, TOTO_AGGREGATION_SPEC. A flag wins\n"
+    "over a variable. TOTO_DISABLE_COMPILE=1 goes back to reference mode. More in "
+    "docs/settings.md.";
 
 // --------------------------------------------------------------------------------------- engine
 

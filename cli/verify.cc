@@ -59,6 +59,8 @@ validate::VerifyOptions options_of(const Flags& flags) {
   options.goldens = flags.goldens;
   options.golden_only = flags.golden_only;
   options.engine = settings.engine;
+  // Every instruction set is to pack for itself, from the model's own files.
+  options.engine.cache.folder.clear();
   options.modes = modes_of(flags, settings.engine.dtype);
   options.seed = settings.seed;
   if (!flags.golden_only) options.model = locate_model(settings.model).folder;

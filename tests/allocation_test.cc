@@ -62,6 +62,37 @@ TEST(Allocation, AnyAllocationMayFailWhileLoading) {
   }
 }
 
+TEST(Allocation, AnyAllocationMayFailWhileKeepingAndMappingWeights) {
+  const TemporaryFolder folder;
+  Config config = small_config();
+  config.num_layers = 1;
+  config.spacewise_every_n_layers = -1;
+  const std::string model = made_model(folder, config);
+  EngineOptions options{.threads = 1};
+  options.cache.folder = folder / "cache";
+  options.cache.min_model_bytes = 0;
+  const Series series = walk(1, 40);
+  const std::vector<float> expected = Engine::load(model).forecast(series).mean;
+  const auto num_files = [&] {
+    std::error_code none;
+    const std::filesystem::directory_iterator files(folder / "cache/weights", none);
+    return none ? 0 : std::distance(files, {});
+  };
+  for (const bool warm : {false, true}) {
+    EXPECT_GT(fail_each_allocation(
+                  [&] {
+                    const long n = fail_at.exchange(0);
+                    if (!warm) std::filesystem::remove_all(folder / "cache");
+                    fail_at = n;
+                    Engine::load(model, options);
+                  },
+                  [&] { EXPECT_LE(num_files(), 1) << "nothing unfinished is left"; }),
+              50);
+    EXPECT_EQ(num_files(), 1);
+    EXPECT_EQ(Engine::load(model, options).forecast(series).mean, expected);
+  }
+}
+
 TEST(Allocation, AnyAllocationMayFailWhileForecasting) {
   const TemporaryFolder folder;
   const std::string model = made_model(folder);

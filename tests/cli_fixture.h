@@ -102,8 +102,10 @@ class CliTest : public ::testing::Test {
   // A line of shell, for pipes; `toto` is the command.
   Result shell(const std::string& line) {
     const std::string out = logs_ / "shell-out", err = logs_ / "shell-err";
-    const std::string whole = "cd '" + folder_.path() + "' && toto() { '" + command_ +
-                              "' \"$@\"; } && { " + line + "; } >'" + out + "' 2>'" + err + "'";
+    const std::string whole = "export HOME='" + home_.path() +
+                              "'; unset XDG_CACHE_HOME TOTO_CACHE_DIR; cd '" + folder_.path() +
+                              "' && toto() { '" + command_ + "' \"$@\"; } && { " + line + "; } >'" +
+                              out + "' 2>'" + err + "'";
     const int status = std::system(("bash -c \"$(cat <<'END'\n" + whole + "\nEND\n)\"").c_str());
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
             .out = contents_of(out),

@@ -52,9 +52,10 @@ TEST(Docs, EveryCommandRuns) {
   const std::vector<DocumentedCommand> commands = documented_commands();
   EXPECT_GE(commands.size(), 10u);
   for (const DocumentedCommand& command : commands) {
-    const std::string shell = "cd '" + folder.path() +
-                              "' && PATH=\"$PWD/build:$PATH\" && export PATH && { " + command.line +
-                              "\n} >out.txt 2>err.txt </dev/null";
+    const std::string shell =
+        "cd '" + folder.path() +
+        "' && export PATH=\"$PWD/build:$PATH\" TOTO_CACHE_DIR=\"$PWD/cache\" && { " + command.line +
+        "\n} >out.txt 2>err.txt </dev/null";
     const int status = std::system(shell.c_str());
     EXPECT_EQ(status, 0) << command.where << ": " << command.line << "\n"
                          << testing::text_of(folder / "err.txt");

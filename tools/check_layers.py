@@ -12,12 +12,13 @@ ALLOWED = {
     "include/toto": set(),
     "src/base": {"toto"},
     "src/io": {"base", "toto"},
+    "src/cache": {"base", "io", "toto"},
     "src/kernels": {"base", "toto"},
     "src/model": {"base", "io", "kernels", "toto"},
-    "src/forecast": {"base", "model", "kernels", "toto"},
+    "src/forecast": {"base", "io", "cache", "model", "kernels", "toto"},
     "src/validate": {"base", "io", "toto"},
     "src/report": {"base", "io", "toto"},
-    "cli": {"base", "io", "validate", "report", "model", "toto"},
+    "cli": {"base", "io", "cache", "validate", "report", "model", "toto"},
 }
 
 # Third party -> the only places that may include it.

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the safetensors and JSON fuzz targets.
+"""Writes the seed corpora of the safetensors, JSON and packed weights fuzz targets.
 
 Each seed is one named way for a file to be right (ok_*) or wrong (bad_*); the tests say what must
 be answered to each. Binary seeds are made here so that their bytes are explained by code.
 
-    tools/make_corpus.py           write tests/corpus/{safetensors,json}
+    tools/make_corpus.py           write tests/corpus/{safetensors,json,packed}
     tools/make_corpus.py --check   exit 1 unless they hold exactly what this script would write
 """
 
@@ -201,13 +201,67 @@ def json_seeds():
     }
 
 
+def checksum(data):
+    """src/cache/checksum.cc, for a whole number of 64-byte blocks."""
+    lanes = list(range(1, 9))
+    for at in range(0, len(data), 64):
+        lanes = [add(lane, word) for lane, word in zip(lanes, struct.unpack_from("<8Q", data, at))]
+    total = len(data)
+    for lane in lanes:
+        total = add(total, lane)
+    return total
+
+
+def add(total, word):
+    product = ((total ^ word) * 0x9E3779B97F4A7C15) % 2**64
+    return (product << 29 | product >> 35) % 2**64
+
+
+def entry(sections, key=b"1", magic=b"totopack", version=1, size=None, trailer=None):
+    """src/cache/packed_file.h. Both checksums are right, whatever else is not."""
+    body = b"".join(section.ljust((len(section) + 4095) // 4096 * 4096, b"\0") for section in sections)
+    size = 4096 + len(body) + 8 if size is None else size
+
+    def header(total):
+        return struct.pack("<8s2I2Q64s64s32x", magic, version, len(sections), size, total, key * 64,
+                           b"a" * 64)
+
+    table = b"".join(struct.pack("<Q", len(section)) for section in sections)
+    start = (header(checksum(header(0))) + table).ljust(4096, b"\0")
+    total = add(0, checksum(start + body)) if trailer is None else trailer
+    return start + body + struct.pack("<Q", total)
+
+
+def packed_seeds():
+    sections = [bytes(range(100)), b"", bytes(5000)]
+    good = entry(sections)
+    return {
+        "ok_entry": good,
+        "bad_empty": b"",
+        "bad_header_only": good[:192],
+        "bad_one_page": good[:4096],
+        "bad_truncated_by_one": good[:-1],
+        "bad_extended": good + b"\0",
+        "bad_magic": entry(sections, magic=b"otherpak"),
+        "bad_format": entry(sections, version=2),
+        "bad_header_checksum": good[:24] + bytes([good[24] ^ 1]) + good[25:],
+        "bad_size": entry(sections, size=2**64 - 1),
+        "bad_trailer": entry(sections, trailer=0),
+        "bad_contents": good[:5000] + b"\x01" + good[5001:],
+        "bad_section_sizes": entry([bytes(99), b"", bytes(5000)]),
+        "bad_number_of_sections": entry(sections + [b""]),
+        "stale_key": entry(sections, key=b"2"),
+    }
+
+
 def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
     wrong = 0
     for name, suffix, seeds in (("safetensors", ".safetensors", safetensors_seeds()),
-                                ("json", ".json", json_seeds())):
+                                ("json", ".json", json_seeds()),
+                                ("packed", ".packed", packed_seeds())):
         folder = CORPUS / name
         wanted = {seed + suffix: content for seed, content in seeds.items()}
         found = {path.name: path.read_bytes() for path in folder.glob("*")}

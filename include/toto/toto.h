@@ -65,6 +65,15 @@ Isa parse_isa(std::string_view name);
 Decode parse_decode(std::string_view name);
 Missing parse_missing(std::string_view name);
 
+// Packed weights kept on disk, so that the next start maps them instead of packing them again. They
+// are used only if the model's files have not changed at all, and after their checksum was
+// compared. Nothing that goes wrong with them is an error: see ModelInfo::warnings.
+struct CacheOptions {
+  std::string folder = {};  // empty: nothing is kept. `reference` mode keeps nothing anyway
+  std::uint64_t max_bytes = std::uint64_t{8} << 30;  // in all; the least recently used go first
+  std::uint64_t min_model_bytes = std::uint64_t{1} << 20;  // smaller ones load as fast without
+};
+
 struct EngineOptions {
   Mode mode = Mode::standard;
   DType dtype = DType::f32;
@@ -72,7 +81,9 @@ struct EngineOptions {
   int threads = 0;            // 0: the physical cores this process may use
   bool use_kv_cache = true;   // false: the reference's uncached path, `reference` mode only
   int plan_cache_size = 256;  // plans kept, in the modes that keep them
-  std::function<void(std::string_view)> on_plan = {};  // told of every plan made, and why
+  CacheOptions cache = {};
+  // Told of every plan made, and why; and of weights packed or found in the cache.
+  std::function<void(std::string_view)> on_plan = {};
 };
 
 // The options with every automatic choice made, as an engine would run with them.
@@ -182,7 +193,7 @@ struct ModelInfo {
   int num_components = 0;
   std::int64_t num_parameters = 0;
   std::size_t weight_bytes = 0;       // what the engine keeps in memory
-  std::vector<std::string> warnings;  // unknown tensors and the like
+  std::vector<std::string> warnings;  // unknown tensors, a cache that cannot be used
 };
 
 // Immutable after load apart from scratch memory; forecasts from several threads are safe and take

@@ -1,7 +1,6 @@
 // The public Engine: validates everything, takes the state, and runs one of the two forecasters.
 // The last place that throws.
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "forecast/plan.h"
 #include "forecast/reference_forecaster.h"
 #include "forecast/series.h"
+#include "forecast/weight_loading.h"
 #include "model/checkpoint.h"
 #include "model/reference_toto1.h"
 #include "model/toto1.h"
@@ -68,28 +68,32 @@ struct Engine::Impl {
     const Checkpoint checkpoint = Checkpoint::open(folder);
     require_memory(bytes_needed(checkpoint.config(), options), folder.c_str(),
                    "its config.json asks for that much");
-    // Hashing reads the files once more; beside the packing it costs no time. Where no thread can
-    // be had it is done afterwards.
-    std::future<std::string> hash =
-        std::async(std::launch::async | std::launch::deferred,
-                   [&checkpoint] { return checkpoint.files().sha256(); });
-    if (options.mode == Mode::reference && options.dtype == DType::f64) {
-      reference64.emplace(checkpoint);
-      info.weight_bytes = reference64->weight_bytes();
-    } else if (options.mode == Mode::reference) {
-      reference32.emplace(checkpoint);
-      info.weight_bytes = reference32->weight_bytes();
+    info.warnings = checkpoint.warnings();
+    config = checkpoint.config();
+    if (options.mode == Mode::reference) {
+      std::future<std::string> hash = start_hashing(checkpoint);
+      if (options.dtype == DType::f64) {
+        reference64.emplace(checkpoint);
+        info.weight_bytes = reference64->weight_bytes();
+      } else {
+        reference32.emplace(checkpoint);
+        info.weight_bytes = reference32->weight_bytes();
+      }
+      info.weights_sha256 = hash.get();
     } else {
-      model.emplace(checkpoint, options.dtype, kernels_for(options.isa), pool);
+      LoadedWeights loaded = load_weights(checkpoint, options, pool);
+      mapped = std::move(loaded.mapped);
+      info.weights_sha256 = std::move(loaded.sha256);
+      info.warnings.insert(info.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+      info.weight_bytes = loaded.weights.bytes();
+      model.emplace(config, options.dtype, std::move(loaded.weights), kernels_for(options.isa),
+                    pool);
       if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
       forecaster.emplace(*model, pool, plans ? &*plans : nullptr);
-      info.weight_bytes = model->weight_bytes();
     }
-    config = checkpoint.config();
     info.name = folder_name(folder);
     info.path = folder;
     info.trained = checkpoint.trained();
-    info.weights_sha256 = hash.get();
     info.patch_size = config.patch_size;
     info.embed_dim = config.embed_dim;
     info.num_layers = config.num_layers;
@@ -97,7 +101,6 @@ struct Engine::Impl {
     info.mlp_hidden_dim = config.mlp_hidden_dim;
     info.num_components = config.num_components;
     info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
-    info.warnings = checkpoint.warnings();
     timings.load = milliseconds_since(start);
   }
 
@@ -137,6 +140,7 @@ struct Engine::Impl {
   ThreadPool pool;
   Config config;
   ModelInfo info;
+  std::optional<cache::MappedWeights> mapped;  // before the model that reads it
   std::optional<Toto1> model;
   std::optional<PlanCache> plans;  // before the forecaster that uses it
   std::optional<Forecaster> forecaster;

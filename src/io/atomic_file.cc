@@ -149,9 +149,10 @@ void AtomicFile::write(const void* data, std::size_t size) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(Flush flush) {
   if (fd_ < 0) fail(ErrorCode::internal, "{}: committed after its end", path_);
-  if (!temporary_.empty() && ::fsync(fd_) != 0) discard_and_fail("flush to disk", errno);
+  const bool wait = flush == Flush::now && !temporary_.empty();
+  if (wait && ::fsync(fd_) != 0) discard_and_fail("flush to disk", errno);
   // Some file systems report a full disk only here. Interrupted, the file is closed all the same.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) discard_and_fail("close", errno);
   if (temporary_.empty()) return;
@@ -160,7 +161,7 @@ void AtomicFile::commit() {
     discard_and_fail("rename the finished file", errno);
   }
   temporary_.clear();
-  flush_folder(folder);
+  if (flush == Flush::now) flush_folder(folder);
 }
 
 bool same_file(const std::string& a, const std::string& b) {

@@ -13,6 +13,10 @@ namespace toto::io {
 // temporary one removed.
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
+// Whether commit() waits for the disk. What can be made again, and shows when it is torn, need not:
+// a power cut may then leave a file of the right name with holes.
+enum class Flush { now, later };
+
 // The same for output that does not fit in memory: write() as often as needed, then commit().
 // Destroyed without commit(), it leaves nothing behind. The new file keeps the old one's mode; a
 // symbolic link stays one, its target is replaced. What already exists and is no regular file
@@ -25,7 +29,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(std::string_view bytes);
   void write(const void* data, std::size_t size);
-  void commit();
+  void commit(Flush flush = Flush::now);
 
  private:
   void open_temporary();

@@ -71,6 +71,23 @@ RegularFile::~RegularFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+FileStamp RegularFile::stamp() const {
+  struct stat status{};
+  if (::fstat(fd_, &status) != 0) {
+    fail(ErrorCode::corrupt_file, "{}: cannot be examined: {}", path_,
+         std::generic_category().message(errno));
+  }
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .modified_ns = nanoseconds(status.st_mtim),
+          .changed_ns = nanoseconds(status.st_ctim),
+          .owner = status.st_uid};
+}
+
 std::size_t RegularFile::read_at(std::uint64_t offset, std::span<std::byte> dst) const {
   std::size_t done = 0;
   while (done < dst.size()) {

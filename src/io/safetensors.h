@@ -51,6 +51,7 @@ class Safetensors {
                                   const std::string& path);
 
   const std::string& path() const { return path_; }
+  const RegularFile& file() const { return file_; }
   std::uint64_t file_size() const { return file_size_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in file order
   const TensorInfo* find(std::string_view name) const;                 // nullptr if absent

@@ -19,7 +19,7 @@ std::uint16_t to_bf16(float value) {  // to nearest, ties to even; weights are f
 
 template <typename Weight, typename Round>
 void pack_rounded(PackedLinear& linear, int column, const float* row, const Round& round) {
-  auto* dst = reinterpret_cast<Weight*>(linear.panels.data()) +
+  auto* dst = reinterpret_cast<Weight*>(linear.panels.packing()) +
               std::size_t(column / kPanel) * linear.in * kPanel + column % kPanel;
   for (int k = 0; k < linear.in; ++k) dst[std::size_t(k) * kPanel] = round(row[k]);
 }
@@ -27,7 +27,8 @@ void pack_rounded(PackedLinear& linear, int column, const float* row, const Roun
 void pack_int8(PackedLinear& linear, int column, const float* row) {
   constexpr float kLargest = 127;
   const int c = column % kPanel;
-  std::byte* group = linear.panels.data() + column / kPanel * panel_bytes(DType::int8, linear.in);
+  std::byte* group =
+      linear.panels.packing() + column / kPanel * panel_bytes(DType::int8, linear.in);
   for (int k0 = 0; k0 < linear.in; k0 += kScaleGroup) {
     const int terms = std::min(linear.in - k0, kScaleGroup);
     auto* scales = reinterpret_cast<float*>(group);
@@ -45,13 +46,14 @@ void pack_int8(PackedLinear& linear, int column, const float* row) {
 
 }  // namespace
 
-PackedLinear make_packed(int in, int out, DType type) {
+PackedLinear declare_packed(int in, int out, DType type) {
   PackedLinear linear;
   linear.in = in;
+  linear.out = out;
   linear.type = type;
   linear.num_panels = (out + kPanel - 1) / kPanel;
-  linear.panels = Buffer<std::byte>(linear.num_panels * panel_bytes(type, in));
-  linear.bias = Buffer<float>(std::size_t(linear.num_panels) * kPanel);
+  linear.panels = WeightArray<std::byte>(linear.num_panels * panel_bytes(type, in));
+  linear.bias = WeightArray<float>(std::size_t(linear.num_panels) * kPanel);
   return linear;
 }
 
@@ -63,25 +65,30 @@ void pack_column(PackedLinear& linear, int column, const float* row, float bias)
   } else {
     pack_rounded<float>(linear, column, row, [](float value) { return value; });
   }
-  linear.bias[column] = bias;
+  linear.bias.packing()[column] = bias;
 }
 
-PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out, DType type,
-                         const std::function<int(int)>& source_row) {
-  const int in = static_cast<int>(checkpoint.info(name + ".weight").shape[1]);
+void pack_linear(const Checkpoint& checkpoint, const std::string& name, PackedLinear& linear,
+                 const std::function<int(int)>& source_row) {
   const std::vector<float> weight = checkpoint.read(name + ".weight");
   const std::vector<float> bias = checkpoint.read(name + ".bias");
-  PackedLinear linear = make_packed(in, out, type);
-  for (int n = 0; n < out; ++n) {
+  linear.panels.allocate();
+  linear.bias.allocate();
+  for (int n = 0; n < linear.out; ++n) {
     if (const int row = source_row(n); row >= 0) {
-      pack_column(linear, n, weight.data() + std::size_t(row) * in, bias[row]);
+      pack_column(linear, n, weight.data() + std::size_t(row) * linear.in, bias[row]);
     }
   }
-  return linear;
 }
 
-FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& kernels,
-                     ThreadPool& pool) {
+FoldedHead declare_head(const Config& config, DType type) {
+  const int out = config.patch_size * config.params_per_step();
+  return {.linear = declare_packed(config.embed_dim, out, type),
+          .bias = WeightArray<double>(static_cast<std::size_t>(out))};
+}
+
+void fold_head(const Checkpoint& checkpoint, FoldedHead& folded, const Kernels& kernels,
+               ThreadPool& pool) {
   const Config& config = checkpoint.config();
   const int e = config.embed_dim, per_step = config.params_per_step();
   std::vector<float> head_weight, head_bias;  // [parameter][component][embed_dim]
@@ -94,9 +101,9 @@ FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& ke
     head_bias.insert(head_bias.end(), bias.begin(), bias.end());
   }
 
-  FoldedHead folded;
-  folded.linear = make_packed(e, config.patch_size * per_step, type);
-  folded.bias = Buffer<double>(std::size_t(config.patch_size) * per_step);
+  folded.linear.panels.allocate();
+  folded.linear.bias.allocate();
+  double* folded_bias = folded.bias.allocate();
   std::vector<float> step_weight(std::size_t(e) * e), step_bias(e);
   std::vector<double> sums(std::size_t(pool.num_threads()) * e);
   std::vector<float> rows(std::size_t(pool.num_threads()) * e);
@@ -116,10 +123,9 @@ FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& ke
       }
       std::copy_n(sum, e, row);
       pack_column(folded.linear, step * per_step + n, row, 0.0f);
-      folded.bias[std::size_t(step) * per_step + n] = bias;
+      folded_bias[std::size_t(step) * per_step + n] = bias;
     });
   }
-  return folded;
 }
 
 QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth) {

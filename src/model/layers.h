@@ -9,19 +9,20 @@
 #include "base/threads.h"
 #include "kernels/kernels.h"
 #include "model/checkpoint.h"
+#include "model/weight_array.h"
 
 namespace toto {
 
 // y = x W^T + b with W in panels (kernels.h), zero-padded to whole ones.
 struct PackedLinear {
-  Buffer<std::byte> panels;
-  Buffer<float> bias;
+  WeightArray<std::byte> panels;
+  WeightArray<float> bias;
   DType type = DType::f32;
   int in = 0;
+  int out = 0;
   int num_panels = 0;
 
   int padded_out() const { return num_panels * kPanel; }
-  std::size_t bytes() const { return panels.bytes() + bias.bytes(); }
 };
 
 // Floats from one row of activations to the next: rows a multiple of 4 KiB apart would compete for
@@ -30,26 +31,28 @@ constexpr std::size_t row_stride(std::size_t floats) {
   return floats * sizeof(float) % 4096 == 0 ? floats + kPartialSums : floats;
 }
 
-PackedLinear make_packed(int in, int out, DType type);
+PackedLinear declare_packed(int in, int out, DType type);  // its sizes; no memory is taken
 
-// Puts output `column`'s weights, a row of W, into its place, rounded to the layer's type.
+// Puts output `column`'s weights, a row of W, into its place, rounded to the layer's type. The
+// layer's arrays are allocated.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias);
 
-// Reads `name`.weight and .bias; packed output n is the checkpoint's row source_row(n), or zero if
-// that is negative. `out` counts packed outputs.
-PackedLinear pack_linear(const Checkpoint& checkpoint, const std::string& name, int out, DType type,
-                         const std::function<int(int)>& source_row);
+// Reads `name`.weight and .bias into a declared layer; packed output n is the checkpoint's row
+// source_row(n), or zero if that is negative.
+void pack_linear(const Checkpoint& checkpoint, const std::string& name, PackedLinear& linear,
+                 const std::function<int(int)>& source_row);
 
 // The unembedding followed by the head's projections, folded into one layer: per step of the patch,
 // [parameter][component]. Summed in double, rounded once. Eight times less work at the base size.
 // The bias stays in double and is added behind the layer: a logit of 100 rounded to float32 would
 // lose what the sum of small products knows.
 struct FoldedHead {
-  PackedLinear linear;  // its own bias is zero
-  Buffer<double> bias;  // [step][parameter][component]
+  PackedLinear linear;       // its own bias is zero
+  WeightArray<double> bias;  // [step][parameter][component]
 };
-FoldedHead fold_head(const Checkpoint& checkpoint, DType type, const Kernels& kernels,
-                     ThreadPool& pool);
+FoldedHead declare_head(const Config& config, DType type);
+void fold_head(const Checkpoint& checkpoint, FoldedHead& folded, const Kernels& kernels,
+               ThreadPool& pool);
 
 // Room for `rows` rows of up to `depth` values, taken only where the type needs it.
 QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth);

@@ -3,82 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
-
-#include "base/error.h"
+#include <utility>
 
 namespace toto {
-namespace {
 
-Buffer<float> padded(const std::vector<float>& values, std::size_t stride) {
-  Buffer<float> buffer(stride);
-  std::copy(values.begin(), values.end(), buffer.data());
-  return buffer;
-}
-
-// fusion.py: F.normalize(label, p=2)
-Buffer<float> normalised_label(std::vector<float> label, std::size_t stride) {
-  double sum = 0;
-  for (const float x : label) sum += static_cast<double>(x) * x;
-  const double norm = std::max(std::sqrt(sum), 1e-12);
-  for (float& x : label) x = static_cast<float>(x / norm);
-  return padded(label, stride);
-}
-
-}  // namespace
-
-Toto1::Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, ThreadPool& pool)
-    : config_(checkpoint.config()),
+Toto1::Toto1(const Config& config, DType type, Toto1Weights weights, const Kernels& kernels,
+             ThreadPool& pool)
+    : config_(config),
       type_(type),
       kernels_(kernels),
       pool_(pool),
       kv_layout_(config_),
       rotary_(config_.head_dim()),
-      has_labels_(checkpoint.has_variate_labels()),
-      embed_stride_(row_stride(round_up(config_.embed_dim, kPanel))) {
-  const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
-  const int hidden = config_.mlp_hidden_dim;
-  const auto same_row = [](int n) { return n; };
-  if (has_labels_) {
-    target_label_ = normalised_label(checkpoint.read("target_variate_label"), embed_stride_);
-    exogenous_label_ = normalised_label(checkpoint.read("exogenous_variate_label"), embed_stride_);
-  }
-  embed_ = pack_linear(checkpoint, "patch_embed.projection", e, DType::f32, same_row);
+      embed_stride_(embed_stride(config_)),
+      weights_(std::move(weights)) {
   for (int i = 0; i < config_.num_layers; ++i) {
-    const std::string name = fmt::format("transformer.layers.{}", i);
-    Layer layer;
-    layer.spacewise = config_.is_spacewise(i);
-    if (!layer.spacewise) last_time_layer_ = i;
-    layer.norm1 = padded(checkpoint.read(name + ".norm1.scale"), embed_stride_);
-    layer.norm2 = padded(checkpoint.read(name + ".norm2.scale"), embed_stride_);
-    // attention.py: get_qkv reads its outputs as (qkv, head_dim, head); heads come first here.
-    layer.qkv = pack_linear(checkpoint, name + ".attention.wQKV", 3 * e, type_, [&](int n) {
-      const int head = n % e / hd, d = n % hd;
-      return n / e * e + d * heads + head;
-    });
-    layer.out = pack_linear(checkpoint, name + ".attention.wO", e, type_, same_row);
-    // feed_forward.py: the first half of the outputs gates the second. A panel holds 16 of each.
-    constexpr int kHalf = kPanel / 2;
-    const int pairs = static_cast<int>(round_up(hidden, kHalf));
-    layer.gate_up = pack_linear(checkpoint, name + ".mlp.0", 2 * pairs, type_, [&](int n) {
-      const int unit = n / kPanel * kHalf + n % kHalf;
-      if (unit >= hidden) return -1;
-      return n % kPanel < kHalf ? unit : hidden + unit;
-    });
-    layer.down = pack_linear(checkpoint, name + ".mlp.2", e, type_, same_row);
-    layers_.push_back(std::move(layer));
+    if (!config_.is_spacewise(i)) last_time_layer_ = i;
   }
-  head_ = fold_head(checkpoint, type_, kernels_, pool_);
-}
-
-std::size_t Toto1::weight_bytes() const {
-  std::size_t bytes = embed_.bytes() + head_.linear.bytes() + head_.bias.bytes() +
-                      target_label_.bytes() + exogenous_label_.bytes();
-  for (const Layer& layer : layers_) {
-    bytes += layer.norm1.bytes() + layer.norm2.bytes() + layer.qkv.bytes() + layer.out.bytes() +
-             layer.gate_up.bytes() + layer.down.bytes();
-  }
-  return bytes;
 }
 
 Toto1::Workspace Toto1::take_workspace(Arena& arena, int max_rows, int max_outputs,
@@ -101,7 +42,7 @@ Toto1::Workspace Toto1::take_workspace(Arena& arena, int max_rows, int max_outpu
 }
 
 void Toto1::embed(const Pass& pass, Workspace& workspace) const noexcept {
-  apply(embed_,
+  apply(weights_.embed,
         {.src = pass.patches,
          .src_stride = static_cast<std::size_t>(config_.patch_size),
          .dst = workspace.hidden,
@@ -110,13 +51,14 @@ void Toto1::embed(const Pass& pass, Workspace& workspace) const noexcept {
         kernels_, pool_);
   for (const RowRun& run : pass.runs) {
     if (run.first_token == Token::patch) continue;
-    const Buffer<float>& label =
-        run.first_token == Token::target_label ? target_label_ : exogenous_label_;
+    const WeightArray<float>& label =
+        run.first_token == Token::target_label ? weights_.target_label : weights_.exogenous_label;
     std::copy_n(label.data(), embed_stride_, workspace.hidden + run.first_row * embed_stride_);
   }
 }
 
-void Toto1::normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept {
+void Toto1::normalise(const WeightArray<float>& weight, int rows,
+                      Workspace& workspace) const noexcept {
   run_rows(pool_, rows, [&](int row, int) {
     kernels_.rms_norm(workspace.hidden + row * embed_stride_, weight.data(),
                       workspace.normed + row * embed_stride_, config_.embed_dim);
@@ -228,28 +170,28 @@ void Toto1::multiply(Product product, int layer, int rows, const Workspace& work
   const PackedLinear* linear = nullptr;
   switch (product) {
     case Product::qkv:
-      linear = &layers_[layer].qkv;
+      linear = &weights_.layers[layer].qkv;
       call.dst = workspace.qkv;
       call.dst_stride = round_up(3 * config_.embed_dim, kPanel);
       call.epilogue = Epilogue::store;
       break;
     case Product::out:
-      linear = &layers_[layer].out;
+      linear = &weights_.layers[layer].out;
       call.src = workspace.mixed;
       break;
     case Product::gate_up:
-      linear = &layers_[layer].gate_up;
+      linear = &weights_.layers[layer].gate_up;
       call.dst = workspace.gated;
       call.dst_stride = gate_stride();
       call.epilogue = Epilogue::gate;
       break;
     case Product::down:
-      linear = &layers_[layer].down;
+      linear = &weights_.layers[layer].down;
       call.src = workspace.gated;
       call.src_stride = gate_stride();
       break;
     case Product::head:
-      linear = &head_.linear;
+      linear = &weights_.head.linear;
       call.src = workspace.hidden;
       call.dst = workspace.heads;
       call.dst_stride = head_stride();
@@ -273,10 +215,10 @@ void Toto1::forward(const Pass& pass, Workspace& workspace) const noexcept {
     groups = pass.output_groups;
   }
   for (int i = 0; i < config_.num_layers; ++i) {
-    const Layer& layer = layers_[i];
+    const Toto1Weights::Layer& layer = weights_.layers[i];
     normalise(layer.norm1, rows, workspace);
     multiply_all(Product::qkv, i);
-    if (layer.spacewise) {
+    if (config_.is_spacewise(i)) {
       attend_in_space(groups, workspace);
     } else {
       append_keys_and_values(pass, time_layer, workspace);

@@ -16,6 +16,7 @@
 #include "model/layers.h"
 #include "model/rotary.h"
 #include "model/schedules.h"
+#include "model/toto1_weights.h"
 
 namespace toto {
 
@@ -54,9 +55,9 @@ struct Pass {
 
 class Toto1 {
  public:
-  // `type` is what the weights are stored as: f32, bf16 or int8. The embedding of patches, norms
-  // and biases are always float32.
-  Toto1(const Checkpoint& checkpoint, DType type, const Kernels& kernels, ThreadPool& pool);
+  // `weights` are those of `config` in this `type`; what they are mapped from outlives this.
+  Toto1(const Config& config, DType type, Toto1Weights weights, const Kernels& kernels,
+        ThreadPool& pool);
 
   // Scratch for passes of up to `max_rows` rows that see up to `max_positions` positions.
   struct Workspace {
@@ -86,20 +87,14 @@ class Toto1 {
   const Config& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   const Rotary& rotary() const { return rotary_; }
-  bool has_variate_labels() const { return has_labels_; }
-  std::size_t head_stride() const { return head_.linear.padded_out(); }
-  const double* head_bias() const { return head_.bias.data(); }  // [step][parameter][component]
-  std::size_t weight_bytes() const;
+  const Toto1Weights& weights() const { return weights_; }
+  bool has_variate_labels() const { return weights_.target_label.size() > 0; }
+  std::size_t head_stride() const { return weights_.head.linear.padded_out(); }
+  const double* head_bias() const {  // [step][parameter][component]
+    return weights_.head.bias.data();
+  }
 
  private:
-  struct Layer {
-    Buffer<float> norm1, norm2;  // [embed_stride]
-    PackedLinear qkv;            // outputs as (qkv, head, head_dim)
-    PackedLinear out;
-    PackedLinear gate_up;  // panels of gates and ups side by side
-    PackedLinear down;
-    bool spacewise = false;
-  };
   std::size_t gate_stride() const {
     return row_stride(round_up(config_.mlp_hidden_dim, kPanel / 2));
   }
@@ -107,7 +102,7 @@ class Toto1 {
     return schedules_ != nullptr ? schedules_->find(product, rows) : Schedule{};
   }
   void embed(const Pass& pass, Workspace& workspace) const noexcept;
-  void normalise(const Buffer<float>& weight, int rows, Workspace& workspace) const noexcept;
+  void normalise(const WeightArray<float>& weight, int rows, Workspace& workspace) const noexcept;
   void append_keys_and_values(const Pass& pass, int time_layer,
                               Workspace& workspace) const noexcept;
   void attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
@@ -121,12 +116,8 @@ class Toto1 {
   ThreadPool& pool_;
   KvLayout kv_layout_;
   Rotary rotary_;
-  bool has_labels_ = false;
   std::size_t embed_stride_ = 0;
-  Buffer<float> target_label_, exogenous_label_;  // [embed_stride]
-  PackedLinear embed_;
-  std::vector<Layer> layers_;
-  FoldedHead head_;
+  Toto1Weights weights_;
   int last_time_layer_ = -1;
   const Schedules* schedules_ = nullptr;
 };

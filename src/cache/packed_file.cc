@@ -1,0 +1,196 @@
+#include "cache/packed_file.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "cache/checksum.h"
+#include "io/atomic_file.h"
+
+namespace toto::cache {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "entries are little-endian");
+
+constexpr std::array<char, 8> kMagic = {'t', 'o', 't', 'o', 'p', 'a', 'c', 'k'};
+constexpr std::size_t kChunk = std::size_t{1} << 20;  // checked by one thread at a time
+constexpr std::size_t kTrailer = sizeof(std::uint64_t);
+
+struct Header {  // the sections' sizes follow
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t format = kPackedFormat;
+  std::uint32_t num_sections = 0;
+  std::uint64_t file_size = 0;
+  std::uint64_t checksum = 0;  // of this struct, the field itself taken as zero
+  std::array<char, kDigestLength> key = {};
+  std::array<char, kDigestLength> weights_sha256 = {};
+  std::array<char, 32> unused = {};  // up to whole blocks
+};
+static_assert(std::has_unique_object_representations_v<Header>);
+static_assert(sizeof(Header) % kChecksumBlock == 0);
+
+std::uint64_t header_bytes(std::uint64_t num_sections) {
+  return round_up(sizeof(Header) + num_sections * sizeof(std::uint64_t), kSectionAlignment);
+}
+
+// Where each section begins, and at last where the trailer does.
+std::vector<std::uint64_t> section_offsets(const EntryKey& key) {
+  std::vector<std::uint64_t> offsets = {header_bytes(key.sizes.size())};
+  for (const std::uint64_t size : key.sizes) {
+    offsets.push_back(offsets.back() + round_up(size, kSectionAlignment));
+  }
+  return offsets;
+}
+
+std::uint64_t header_checksum(Header header) {
+  header.checksum = 0;
+  return checksum(std::as_bytes(std::span(&header, 1)));
+}
+
+std::vector<std::byte> make_header(const EntryKey& key, std::string_view weights_sha256) {
+  if (key.digest.size() != kDigestLength || weights_sha256.size() != kDigestLength) {
+    fail(ErrorCode::internal, "digests of {} and {} digits, expected {}", key.digest.size(),
+         weights_sha256.size(), kDigestLength);
+  }
+  Header header;
+  header.num_sections = static_cast<std::uint32_t>(key.sizes.size());
+  header.file_size = entry_bytes(key);
+  std::copy(key.digest.begin(), key.digest.end(), header.key.begin());
+  std::copy(weights_sha256.begin(), weights_sha256.end(), header.weights_sha256.begin());
+  header.checksum = header_checksum(header);
+  std::vector<std::byte> pages(header_bytes(key.sizes.size()));
+  std::memcpy(pages.data(), &header, sizeof header);
+  const auto sizes = std::as_bytes(std::span(key.sizes));
+  std::copy(sizes.begin(), sizes.end(), pages.begin() + sizeof header);
+  return pages;
+}
+
+// Sums up whole chunks on their way to the file.
+class SummingWriter {
+ public:
+  explicit SummingWriter(io::AtomicFile& file) : file_(file) { chunk_.reserve(kChunk); }
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), kChunk - chunk_.size()));
+      chunk_.insert(chunk_.end(), part.begin(), part.end());
+      bytes = bytes.subspan(part.size());
+      if (chunk_.size() == kChunk) flush();
+    }
+  }
+  void pad() {  // chunks begin at multiples of the alignment too
+    static constexpr std::array<std::byte, kSectionAlignment> kZeros = {};
+    const std::size_t over = chunk_.size() % kSectionAlignment;
+    if (over > 0) write(std::span(kZeros).first(kSectionAlignment - over));
+  }
+  std::uint64_t finish() {
+    if (!chunk_.empty()) flush();
+    return sum_;
+  }
+
+ private:
+  void flush() {
+    sum_ = add_to_checksum(sum_, checksum(chunk_));
+    file_.write(chunk_.data(), chunk_.size());
+    chunk_.clear();
+  }
+
+  io::AtomicFile& file_;
+  std::vector<std::byte> chunk_;
+  std::uint64_t sum_ = 0;
+};
+
+std::uint64_t checksum_of_chunks(std::span<const std::byte> bytes, ThreadPool& pool) {
+  std::vector<std::uint64_t> sums((bytes.size() + kChunk - 1) / kChunk);
+  pool.run(static_cast<int>(sums.size()), [&](int i, int) {
+    const auto rest = bytes.subspan(static_cast<std::size_t>(i) * kChunk);
+    sums[static_cast<std::size_t>(i)] = checksum(rest.first(std::min(rest.size(), kChunk)));
+  });
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : sums) sum = add_to_checksum(sum, part);
+  return sum;
+}
+
+CheckedEntry invalid(std::string reason) {
+  return {.state = EntryState::invalid, .reason = std::move(reason)};
+}
+
+CheckedEntry check_header(std::span<const std::byte> start, std::uint64_t file_size,
+                          const EntryKey& wanted) {
+  Header header;
+  if (start.size() < sizeof header) {
+    return invalid(fmt::format("it holds {} bytes, expected {}", file_size, entry_bytes(wanted)));
+  }
+  std::memcpy(&header, start.data(), sizeof header);
+  if (header.magic != kMagic) return invalid("it holds something else than packed weights");
+  if (header.format != kPackedFormat) {
+    return invalid(fmt::format("its format is {}, expected {}", header.format, kPackedFormat));
+  }
+  if (header_checksum(header) != header.checksum) {
+    return invalid("its header does not match its checksum");
+  }
+  if (header.file_size != file_size) {
+    return invalid(fmt::format("it holds {} bytes, expected {}", file_size, header.file_size));
+  }
+  if (!std::equal(header.key.begin(), header.key.end(), wanted.digest.begin(),
+                  wanted.digest.end())) {
+    return {.state = EntryState::stale};
+  }
+  if (file_size != entry_bytes(wanted) || header.num_sections != wanted.sizes.size()) {
+    return invalid("its sections are not those of this model");
+  }
+  CheckedEntry entry{.state = EntryState::valid};
+  entry.weights_sha256.assign(header.weights_sha256.begin(), header.weights_sha256.end());
+  return entry;
+}
+
+}  // namespace
+
+std::uint64_t entry_bytes(const EntryKey& key) { return section_offsets(key).back() + kTrailer; }
+
+CheckedEntry check_header(const io::RegularFile& file, const EntryKey& wanted) {
+  std::array<std::byte, sizeof(Header)> start;
+  const std::size_t size = file.read_at(0, start);
+  return check_header(std::span(start).first(size), file.size(), wanted);
+}
+
+CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted,
+                         ThreadPool& pool) {
+  CheckedEntry entry = check_header(file, file.size(), wanted);
+  if (entry.state != EntryState::valid) return entry;
+  const std::vector<std::uint64_t> offsets = section_offsets(wanted);
+  std::uint64_t expected = 0;
+  std::memcpy(&expected, file.data() + offsets.back(), sizeof expected);
+  if (checksum_of_chunks(file.first(offsets.back()), pool) != expected) {
+    return invalid("its contents do not match their checksum");
+  }
+  const auto sizes = std::as_bytes(std::span(wanted.sizes));
+  if (!std::equal(sizes.begin(), sizes.end(), file.begin() + sizeof(Header))) {
+    return invalid("its sections are not those of this model");
+  }
+  for (std::size_t i = 0; i < wanted.sizes.size(); ++i) {
+    entry.sections.push_back(file.subspan(offsets[i], wanted.sizes[i]));
+  }
+  return entry;
+}
+
+void write_entry(const std::string& path, const EntryKey& key, std::string_view weights_sha256,
+                 std::span<const std::span<const std::byte>> sections) {
+  const std::vector<std::byte> header = make_header(key, weights_sha256);
+  io::AtomicFile file(path);
+  SummingWriter writer(file);
+  writer.write(header);
+  for (const std::span<const std::byte> section : sections) {
+    writer.write(section);
+    writer.pad();
+  }
+  const std::uint64_t sum = writer.finish();
+  file.write(&sum, sizeof sum);
+  file.commit(io::Flush::later);
+}
+
+}  // namespace toto::cache

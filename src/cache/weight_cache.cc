@@ -1,0 +1,117 @@
+#include "cache/weight_cache.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/error.h"
+#include "cache/cache_folder.h"
+#include "io/regular_file.h"
+
+namespace toto::cache {
+namespace {
+
+// Who may write into an entry decides what is forecast, and may cut it short while it is mapped:
+// only this user and root are trusted with that.
+bool belongs_to_us(const io::FileStamp& stamp) {
+  return stamp.owner == ::geteuid() || stamp.owner == 0;
+}
+
+// "reason" of "path: reason".
+std::string without_path(std::string_view sentence, const std::string& path) {
+  if (sentence.starts_with(path + ": ")) sentence.remove_prefix(path.size() + 2);
+  return std::string(sentence);
+}
+
+}  // namespace
+
+WeightCache::WeightCache(std::string folder, std::uint64_t max_bytes, std::string path,
+                         EntryKey key, Log log)
+    : folder_(std::move(folder)),
+      max_bytes_(max_bytes),
+      path_(std::move(path)),
+      key_(std::move(key)),
+      log_(std::move(log)) {}
+
+std::optional<MappedWeights> WeightCache::find(ThreadPool& pool) {
+  try {
+    const io::RegularFile file(path_);
+    if (!belongs_to_us(file.stamp())) {
+      drop("it belongs to another user");
+      return std::nullopt;
+    }
+    CheckedEntry entry = check_header(file, key_);
+    if (entry.state == EntryState::stale) {
+      log(fmt::format("{} was made from other weights or by another version", path_));
+      return std::nullopt;
+    }
+    std::optional<MappedFile> mapped;
+    if (entry.state == EntryState::valid) {
+      mapped.emplace(file, pool);
+      entry = check_entry(mapped->bytes(), key_, pool);
+    }
+    if (entry.state != EntryState::valid) {
+      drop(entry.reason);
+      return std::nullopt;
+    }
+    ::futimens(file.descriptor(), nullptr);  // for make_room(); a folder for reading only has none
+    log(fmt::format("mapped from {}", path_));
+    return MappedWeights{.file = std::move(*mapped),
+                         .weights_sha256 = std::move(entry.weights_sha256),
+                         .sections = std::move(entry.sections)};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::out_of_memory) throw;
+    if (error.code() != ErrorCode::not_found) drop(without_path(error.what(), path_));
+    return std::nullopt;
+  }
+}
+
+void WeightCache::drop(std::string_view reason) {
+  const std::string sentence = fmt::format("cache file invalid: {}: {}", path_, reason);
+  log(sentence);
+  warnings_.push_back(sentence + "; it is made anew");
+  std::remove(path_.c_str());  // also an empty folder; where that fails, keep() says why
+}
+
+bool WeightCache::is_written_already() const {
+  try {
+    return check_header(io::RegularFile(path_), key_).state == EntryState::valid;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void WeightCache::keep(std::string_view weights_sha256,
+                       std::span<const std::span<const std::byte>> sections) {
+  try {
+    if (is_written_already()) {
+      log(fmt::format("another process has written {}", path_));
+      return;
+    }
+    const std::uint64_t bytes = entry_bytes(key_);
+    if (!make_room(folder_, path_, bytes, max_bytes_)) {
+      skip(fmt::format("they take {} bytes, the cache may take {}", bytes, max_bytes_));
+      return;
+    }
+    write_entry(path_, key_, weights_sha256, sections);
+    log(fmt::format("packed and kept in {}", path_));
+  } catch (const Error& error) {
+    log(fmt::format("packed, not kept: {}", error.what()));
+    warnings_.push_back(fmt::format(
+        "packed weights are not kept for the next start: {}; TOTO_CACHE_DIR names another folder, "
+        "--no-cache does without",
+        error.what()));
+  }
+}
+
+void WeightCache::skip(std::string_view reason) const {
+  log(fmt::format("packed, not kept: {}", reason));
+}
+
+void WeightCache::log(std::string_view sentence) const {
+  if (log_) log_(fmt::format("weights: {}", sentence));
+}
+
+}  // namespace toto::cache

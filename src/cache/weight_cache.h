@@ -1,0 +1,55 @@
+// Packed weights from one start to the next. Nothing that goes wrong here is a failure: whoever
+// asks goes on without, and has a sentence to pass on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/threads.h"
+#include "cache/mapped_file.h"
+#include "cache/packed_file.h"
+
+namespace toto::cache {
+
+// An entry in use. The sections lie in the mapping.
+struct MappedWeights {
+  MappedFile file;
+  std::string weights_sha256;
+  std::vector<std::span<const std::byte>> sections;
+};
+
+// The place of one model's packed weights. For one thread; any number of processes.
+class WeightCache {
+ public:
+  using Log = std::function<void(std::string_view)>;
+
+  // `log` hears of every hit and miss; it may be empty.
+  WeightCache(std::string folder, std::uint64_t max_bytes, std::string path, EntryKey key, Log log);
+
+  // The entry, wholly checked; a wrong one is removed, with a warning.
+  std::optional<MappedWeights> find(ThreadPool& pool);
+  // Writes the entry, unless another process has done so meanwhile. Old ones make room.
+  void keep(std::string_view weights_sha256, std::span<const std::span<const std::byte>> sections);
+  void skip(std::string_view reason) const;  // logs why nothing is kept
+
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  bool is_written_already() const;
+  void drop(std::string_view reason);
+  void log(std::string_view sentence) const;
+
+  std::string folder_;
+  std::uint64_t max_bytes_;
+  std::string path_;
+  EntryKey key_;
+  Log log_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace toto::cache

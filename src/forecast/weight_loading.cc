@@ -1,0 +1,76 @@
+#include "forecast/weight_loading.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "cache/cache_folder.h"
+#include "cache/model_identity.h"
+#include "io/sha256.h"
+#include "kernels/kernels.h"
+
+namespace toto {
+namespace {
+
+// All that decides what the packed bytes are. Not the instruction set: every one packs the same
+// bits.
+std::string digest_of(const Checkpoint& checkpoint, DType dtype, const std::string& identity) {
+  const std::string text = fmt::format(
+      "toto {}\npacking {} panel {} group {}\ndtype {}\nconfig {}\n{}", version(), kPackingVersion,
+      kPanel, kScaleGroup, name_of(dtype), config_json(checkpoint.config()), identity);
+  io::Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return hash.hex_digest();
+}
+
+LoadedWeights pack_weights(const Checkpoint& checkpoint, const EngineOptions& options,
+                           ThreadPool& pool) {
+  LoadedWeights loaded;
+  std::future<std::string> hash = start_hashing(checkpoint);
+  loaded.weights = Toto1Weights::pack(checkpoint, options.dtype, kernels_for(options.isa), pool);
+  loaded.sha256 = hash.get();
+  return loaded;
+}
+
+}  // namespace
+
+std::future<std::string> start_hashing(const Checkpoint& checkpoint) {
+  return std::async(std::launch::async | std::launch::deferred,
+                    [&checkpoint] { return checkpoint.files().sha256(); });
+}
+
+LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& options,
+                           ThreadPool& pool) {
+  const CacheOptions& wanted = options.cache;
+  if (wanted.folder.empty() || checkpoint.files().total_bytes() < wanted.min_model_bytes) {
+    return pack_weights(checkpoint, options, pool);
+  }
+  const cache::ModelIdentity identity = cache::identify(checkpoint.files());
+  Toto1Weights declared =
+      Toto1Weights::declare(checkpoint.config(), checkpoint.has_variate_labels(), options.dtype);
+  cache::WeightCache cache(
+      wanted.folder, wanted.max_bytes,
+      cache::entry_path(wanted.folder, checkpoint.folder(), name_of(options.dtype)),
+      {.digest = digest_of(checkpoint, options.dtype, identity.text),
+       .sizes = declared.array_sizes()},
+      options.on_plan);
+
+  LoadedWeights loaded;
+  if ((loaded.mapped = cache.find(pool))) {
+    declared.map(loaded.mapped->sections);
+    loaded.weights = std::move(declared);
+    loaded.sha256 = loaded.mapped->weights_sha256;
+    return loaded;
+  }
+  loaded = pack_weights(checkpoint, options, pool);
+  if (!identity.settled) {
+    cache.skip("the model's files are newer than their times can tell");
+  } else if (cache::identify(checkpoint.files()).text != identity.text) {
+    cache.skip("the model's files changed while they were read");
+  } else {
+    cache.keep(loaded.sha256, loaded.weights.arrays());
+  }
+  loaded.warnings = cache.warnings();
+  return loaded;
+}
+
+}  // namespace toto
