@@ -250,7 +250,7 @@ std::vector<Check> examine(const CommonFlags& flags) {
   std::vector<Check> checks;
   checks.push_back({.name = "version", .value = fmt::format("toto {}", version())});
   Settings settings;
-  settings.cache_dir = default_cache_dir();
+  settings.cache_dir = find_cache_dir({}).text;
   try {
     Settings wanted = resolve_settings(flags);
     check_available(wanted);

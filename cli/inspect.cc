@@ -73,8 +73,7 @@ Inspection inspect_model(const std::string& wanted) {
   Inspection found;
   found.model = locate_model(wanted);
   const std::string& folder = found.model.folder;
-  const auto cache_dir = find_choice({}, {}, {"TOTO_CACHE_DIR"});
-  found.cache_dir = cache_dir ? cache_dir->text : default_cache_dir();
+  found.cache_dir = find_cache_dir({}).text;
   found.cache = cache::usage_of(found.cache_dir);
   const auto attempt = [](const auto& step) {
     try {

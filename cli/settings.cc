@@ -142,10 +142,19 @@ void add_common_options(Command& command, CommonFlags& flags) {
             "the reference's uncached path; needs --mode reference");
 }
 
-std::string default_cache_dir() {
-  if (const auto cache = find_choice({}, {}, {"XDG_CACHE_HOME"})) return cache->text + "/toto";
-  if (const auto home = find_choice({}, {}, {"HOME"})) return home->text + "/.cache/toto";
-  return {};
+Choice find_cache_dir(const std::optional<std::string>& flag) {
+  if (const auto folder = find_choice(flag, "--cache-dir", {"TOTO_CACHE_DIR"})) {
+    if (!folder->text.empty()) return *folder;
+    fail(ErrorCode::invalid_argument, "{} is empty, expected a folder; --no-cache keeps nothing",
+         folder->origin);
+  }
+  Choice choice{.text = {}, .origin = "default"};
+  if (const auto cache = find_choice({}, {}, {"XDG_CACHE_HOME"})) {
+    choice.text = cache->text + "/toto";
+  } else if (const auto home = find_choice({}, {}, {"HOME"})) {
+    choice.text = home->text + "/.cache/toto";
+  }
+  return choice;
 }
 
 Settings resolve_settings(const CommonFlags& flags) {
@@ -201,15 +210,9 @@ Settings resolve_settings(const CommonFlags& flags) {
       print_line(fmt::format("[plans] {}", sentence));
     };
   }
-  settings.cache_dir = default_cache_dir();
-  if (const auto folder = find_choice(flags.cache_dir, "--cache-dir", {"TOTO_CACHE_DIR"})) {
-    if (folder->text.empty()) {
-      fail(ErrorCode::invalid_argument, "{} is empty, expected a folder; --no-cache keeps nothing",
-           folder->origin);
-    }
-    settings.cache_dir = folder->text;
-    settings.origins.cache_dir = folder->origin;
-  }
+  Choice cache_dir = find_cache_dir(flags.cache_dir);
+  settings.cache_dir = std::move(cache_dir.text);
+  settings.origins.cache_dir = std::move(cache_dir.origin);
   if (!flags.no_cache) settings.engine.cache.folder = settings.cache_dir;
   find_threads(flags.threads, settings);
   settings.engine.use_kv_cache = !flags.no_kv_cache;

@@ -69,9 +69,9 @@ struct Settings {
   std::vector<std::string> warnings;
 };
 
-// $XDG_CACHE_HOME/toto, else ~/.cache/toto: where caches belong by the conventions of the desktop.
-// Empty without a home.
-std::string default_cache_dir();
+// The flag, TOTO_CACHE_DIR, $XDG_CACHE_HOME/toto or ~/.cache/toto: where caches belong by the
+// conventions of the desktop. The text is empty without a home.
+Choice find_cache_dir(const std::optional<std::string>& flag);
 
 // Reads the environment. Error(invalid_argument) for a wrong value.
 Settings resolve_settings(const CommonFlags& flags);

@@ -214,7 +214,7 @@ def checksum(data):
 
 def add(total, word):
     product = ((total ^ word) * 0x9E3779B97F4A7C15) % 2**64
-    return (product << 29 | product >> 35) % 2**64
+    return product ^ product >> 32
 
 
 def entry(sections, key=b"1", magic=b"totopack", version=1, size=None, trailer=None):

@@ -71,7 +71,7 @@ Missing parse_missing(std::string_view name);
 struct CacheOptions {
   std::string folder = {};  // empty: nothing is kept. `reference` mode keeps nothing anyway
   std::uint64_t max_bytes = std::uint64_t{8} << 30;  // in all; the least recently used go first
-  std::uint64_t min_model_bytes = std::uint64_t{1} << 20;  // smaller ones load as fast without
+  std::uint64_t min_model_bytes = std::uint64_t{1} << 20;  // others are packed in milliseconds
 };
 
 struct EngineOptions {
