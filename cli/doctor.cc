@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cache/cache_folder.h"
@@ -40,17 +41,6 @@ struct Check {
   std::string advice = {};  // empty when all is well
 };
 
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const std::size_t colon = line.find(':');
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return io::one_line(line.substr(std::min(colon + 2, line.size())));
-    }
-  }
-  return "unknown CPU";
-}
-
 // Which kernels run, and why these.
 Check check_isa(const Settings& settings) {
   std::string available;
@@ -63,7 +53,7 @@ Check check_isa(const Settings& settings) {
   Check check{.name = "instruction set",
               .value = fmt::format("{}, {}; {} has {}", name_of(used),
                                    automatic ? "the best of this CPU" : settings.origins.isa,
-                                   cpu_name(), available)};
+                                   io::one_line(cpu_name()), available)};
   if (used == Isa::reference) {
     check.status = Status::warn;
     check.advice = automatic ? "without AVX2 forecasts are right but several times slower"

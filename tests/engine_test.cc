@@ -519,9 +519,6 @@ TEST_F(EngineTest, ProgressCountsSeries) {
 }
 
 TEST_F(EngineTest, ModesAndPrecisions) {
-  EXPECT_NE(
-      error_of([&] { Engine::load(model_, {.mode = Mode::max_autotune}); }).find("max-autotune"),
-      std::string::npos);
   EXPECT_NE(error_of([&] { Engine::load(model_, {.dtype = DType::f64}); }).find("f64"),
             std::string::npos);
   for (const DType dtype : {DType::bf16, DType::int8}) {

@@ -89,7 +89,10 @@ struct Engine::Impl {
       model.emplace(config, options.dtype, std::move(loaded.weights), kernels_for(options.isa),
                     pool);
       if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
-      forecaster.emplace(*model, pool, plans ? &*plans : nullptr);
+      if (options.mode == Mode::max_autotune) {
+        tuning.emplace(*model, options, pool, options.cache.folder);
+      }
+      forecaster.emplace(*model, pool, plans ? &*plans : nullptr, tuning ? &*tuning : nullptr);
     }
     info.name = folder_name(folder);
     info.path = folder;
@@ -142,7 +145,8 @@ struct Engine::Impl {
   ModelInfo info;
   std::optional<cache::MappedWeights> mapped;  // before the model that reads it
   std::optional<Toto1> model;
-  std::optional<PlanCache> plans;  // before the forecaster that uses it
+  std::optional<PlanCache> plans;  // these two before the forecaster that uses them
+  std::optional<Tuning> tuning;
   std::optional<Forecaster> forecaster;
   std::optional<ReferenceToto1<float>> reference32;
   std::optional<ReferenceToto1<double>> reference64;

@@ -7,11 +7,6 @@
 namespace toto {
 
 EngineOptions resolve_options(EngineOptions options) {
-  if (options.mode == Mode::max_autotune) {
-    fail(ErrorCode::invalid_argument,
-         "mode {} is not in this version; use reduce-overhead, default or reference",
-         name_of(options.mode));
-  }
   if (options.plan_cache_size < 1) {
     fail(ErrorCode::invalid_argument, "the plan cache size is {}, expected at least 1",
          options.plan_cache_size);

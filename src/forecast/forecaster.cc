@@ -122,7 +122,11 @@ const Plan* Forecaster::planned() {
   Plan* plan = plan_cache_->find(key_);
   if (plan != nullptr && plan->arena_size == arena_.size()) return plan;
   reserve_memory();
-  if (plan == nullptr) plan = &plan_cache_->add(key_, described_shape());
+  const bool is_new = plan == nullptr;
+  if (is_new) {
+    const std::string invalid = tuning_ != nullptr ? tuning_->take_invalid() : std::string();
+    plan = &plan_cache_->add(key_, described_shape(), invalid);
+  }
   plan->groups.clear();
   for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
     const Group group = take_group(rest, paths_);
@@ -136,7 +140,26 @@ const Plan* Forecaster::planned() {
     plan->groups.push_back(std::move(planned));
   }
   plan->arena_size = arena_.size();
+  if (is_new && tuning_ != nullptr) tune(*plan);
   return plan;
+}
+
+// What the passes of a plan need to know, measured now rather than during a forecast.
+void Forecaster::tune(const Plan& plan) {
+  std::size_t number = 0;
+  for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++number) {
+    const Group group = take_group(rest, paths_);
+    const State& state = plan.groups[number].state;
+    const int rows = std::min(group.num_rows, state.max_rows);
+    tuning_->prepare(rows, group.num_sequences, state.network);
+    // The last layers see only the rows that are asked for.
+    tuning_->prepare(group.num_sequences, group.num_sequences, state.network);
+    if (paths_.decode_patches > 0) {
+      const int lanes = std::min(group.num_sequences * paths_.num_paths, state.max_lane_rows);
+      tuning_->prepare(lanes, lanes, state.network);
+    }
+  }
+  tuning_->keep();
 }
 
 std::string Forecaster::described_shape() const {

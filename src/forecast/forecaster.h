@@ -12,6 +12,7 @@
 #include "forecast/plan.h"
 #include "forecast/plan_cache.h"
 #include "forecast/state.h"
+#include "forecast/tuning.h"
 #include "model/toto1.h"
 
 namespace toto {
@@ -19,8 +20,9 @@ namespace toto {
 class Forecaster {
  public:
   // `plans` keeps what a call decides for the next one of its shape; null: every call decides anew.
-  Forecaster(const Toto1& model, ThreadPool& pool, PlanCache* plans)
-      : model_(model), pool_(pool), plan_cache_(plans) {}
+  // `tuning` measures for every plan how its products are best cut up; null: as usual.
+  Forecaster(const Toto1& model, ThreadPool& pool, PlanCache* plans, Tuning* tuning)
+      : model_(model), pool_(pool), plan_cache_(plans), tuning_(tuning) {}
 
   // `batch` and `options` are validated; `out` holds one prepared forecast a series. `trace`, if
   // given, receives the first patch's distribution of a batch of one.
@@ -31,6 +33,7 @@ class Forecaster {
   void plan(std::span<const Series> batch, std::span<Forecast> out);
   void reserve_memory();
   const Plan* planned();
+  void tune(const Plan& plan);
   std::string described_shape() const;
   void prepare(const Group& group);
   void prefill(const Group& group);
@@ -53,6 +56,7 @@ class Forecaster {
   Arena arena_;
   State state_;
   PlanCache* plan_cache_ = nullptr;
+  Tuning* tuning_ = nullptr;
   ShapeKey key_;
   std::vector<SeriesPlan> plans_;
   const ForecastOptions* options_ = nullptr;  // of the running call

@@ -15,7 +15,7 @@ Plan* PlanCache::find(const ShapeKey& key) noexcept {
   return nullptr;
 }
 
-Plan& PlanCache::add(const ShapeKey& key, std::string_view shape) {
+Plan& PlanCache::add(const ShapeKey& key, std::string_view shape, std::string_view invalid_file) {
   const auto before = std::find(dropped_.begin(), dropped_.end(), key);
   const bool evicted = before != dropped_.end();
   if (evicted) dropped_.erase(before);
@@ -32,8 +32,9 @@ Plan& PlanCache::add(const ShapeKey& key, std::string_view shape) {
   ++made_;
   if (warm_) ++replans_;
   if (log_) {
-    log_(fmt::format("{} {}: {}: {}", warm_ ? "replan" : "plan", made_,
-                     evicted ? "evicted" : "new shape class", shape));
+    std::string reason = evicted ? "evicted" : "new shape class";
+    if (!invalid_file.empty()) reason = fmt::format("cache file invalid: {}", invalid_file);
+    log_(fmt::format("{} {}: {}: {}", warm_ ? "replan" : "plan", made_, reason, shape));
   }
   return plans_.back();
 }

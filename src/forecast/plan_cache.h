@@ -42,8 +42,9 @@ class PlanCache {
 
   // The plan for a shape, or null. Allocates nothing.
   Plan* find(const ShapeKey& key) noexcept;
-  // Makes room and adds one, to be filled by the caller. `shape` describes it for the log.
-  Plan& add(const ShapeKey& key, std::string_view shape);
+  // Makes room and adds one, to be filled by the caller. `shape` describes it for the log;
+  // `invalid_file` names a file of the cache that could not serve, and why.
+  Plan& add(const ShapeKey& key, std::string_view shape, std::string_view invalid_file = {});
 
   void finish_warm_up() noexcept { warm_ = true; }
   std::int64_t num_made() const noexcept { return made_; }
