@@ -19,7 +19,7 @@ Maker = Callable[[np.random.Generator, int], Values]
 
 # Periods that occur together, and how often. Hours first: they are the hardest to get right.
 CALENDARS: list[tuple[float, tuple[float, ...]]] = [
-    (0.36, (24.0, 168.0)),  # hours
+    (0.33, (24.0, 168.0)),  # hours
     (0.05, (48.0, 336.0)),  # half hours
     (0.05, (96.0, 672.0)),  # quarters of an hour
     (0.03, (144.0, 1008.0)),  # ten minutes
@@ -27,7 +27,7 @@ CALENDARS: list[tuple[float, tuple[float, ...]]] = [
     (0.02, (60.0, 1440.0)),  # minutes
     (0.08, (7.0, 365.25)),  # days
     (0.03, (5.0, 21.0)),  # trading days
-    (0.05, (52.18, 13.04)),  # weeks
+    (0.08, (52.18, 13.04)),  # weeks
     (0.18, (12.0,)),  # months
     (0.05, (4.0,)),  # quarters
 ]
@@ -191,7 +191,8 @@ def seasonal(rng: np.random.Generator, length: int) -> Values:
         pattern = season(rng, length, periods[0])
         if len(periods) > 1 and rng.random() < 0.7:
             pattern = pattern + rng.uniform(0.1, 1.0) * season(rng, length, periods[1])
-    course = trend(rng, length) * _log_uniform(rng, 0.03, 3.0) if rng.random() < 0.8 else 0.0
+    # Often a trend many times as large as the season: carbon dioxide, populations, prices.
+    course = trend(rng, length) * _log_uniform(rng, 0.03, 12.0) if rng.random() < 0.8 else 0.0
     level = 0.0
     if rng.random() < 0.35:  # what a season is not: weather, demand, a level that wanders
         level = coloured(rng, length, rng.uniform(1.0, 2.2)) * _log_uniform(rng, 0.05, 1.5)
@@ -307,10 +308,10 @@ def shifts(rng: np.random.Generator, length: int) -> Values:
 
 
 MAKERS: list[tuple[float, Maker]] = [
-    (0.42, seasonal),
+    (0.38, seasonal),
     (0.12, gaussian_process),
-    (0.08, autoregression),
-    (0.14, walk),
+    (0.07, autoregression),
+    (0.19, walk),
     (0.12, structural),
     (0.04, intermittent),
     (0.04, shifts),
