@@ -198,8 +198,8 @@ def seasonal(rng: np.random.Generator, length: int) -> Values:
         level = coloured(rng, length, rng.uniform(1.0, 2.2)) * _log_uniform(rng, 0.05, 1.5)
     spread = noise(rng, length) * _log_uniform(rng, 0.01, 1.0)
     if rng.random() < 0.4:  # everything in proportion to the level
-        size = rng.uniform(0.1, 0.9)
-        total = np.exp(size * pattern + size * (course + level) + size * spread)
+        exponent = rng.uniform(0.1, 0.9) * (pattern + course + level + spread)
+        total = np.exp(exponent * min(1.0, 6.0 / max(np.ptp(exponent), 1e-12)))
     else:
         total = pattern + course + level + spread
     if rng.random() < 0.08:  # dark at night, closed on Sundays
