@@ -13,6 +13,7 @@
 #include "forecast/outputs.h"
 #include "forecast/plan.h"
 #include "forecast/reference_forecaster.h"
+#include "forecast/scaler.h"
 #include "forecast/series.h"
 #include "model/checkpoint.h"
 #include "model/reference_toto1.h"
@@ -97,6 +98,7 @@ struct Engine::Impl {
     info.mlp_hidden_dim = config.mlp_hidden_dim;
     info.num_components = config.num_components;
     info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
+    info.minimum_scale = minimum_scale(config);
     info.warnings = checkpoint.warnings();
     timings.load = milliseconds_since(start);
   }
