@@ -28,8 +28,9 @@ void refuse_unknown_option(const CLI::App& app, const std::string& help) {
   for (const std::string& word : app.remaining()) {
     if (word.size() < 2 || word.front() != '-' || word == "--") continue;
     const std::string name = word.substr(0, word.find('='));
-    fail(ErrorCode::invalid_argument, "unknown option {}{}; see `{}`", io::quoted(name),
-         did_you_mean(name, views), help);
+    const std::string hint = did_you_mean(name, views);
+    fail(ErrorCode::invalid_argument, "unknown option {}{}", io::quoted(name),
+         hint.empty() ? fmt::format("; see `{}`", help) : hint);
   }
 }
 

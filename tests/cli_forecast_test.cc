@@ -118,6 +118,8 @@ TEST_F(ForecastTest, AnAnswerThatDoesNotFitIsRefused) {
 
 TEST_F(ForecastTest, ColumnsMustBeThere) {
   refuse(2, {"in.csv", "\"nope\"", "\"a\", \"b\""}, {"--columns", "a,nope"});
+  refuse(2, {"has no column \"clsoe\"", "; did you mean close?"}, {"--columns", "clsoe"},
+         data("AAPL.csv"));
   const io::Json json = answer({"in.csv", "--columns", "b", "--horizon", "2"});
   ASSERT_EQ(at(json, "series").array.size(), 1u);
   EXPECT_EQ(at(entry(json), "id").string, "b");

@@ -66,7 +66,7 @@ TEST_F(RemarksTest, FilesWrittenAreNamed) {
   EXPECT_TRUE(has(result.err, "\nwritten: new/out.csv (2 series, 3 steps)\n")) << result.err;
   EXPECT_TRUE(has(result.err, "\nwritten: out.json (2 series, 3 steps)\n")) << result.err;
   EXPECT_TRUE(has(result.err, "\nwritten: p.svg (1 of 2 series, 3 steps)\n")) << result.err;
-  EXPECT_TRUE(has(forecast("in.csv", {"--plot", "p.html", "--horizon", "1"}).err,
+  EXPECT_TRUE(has(run({"forecast", "in.csv", "--plot", "p.html", "--horizon", "1"}).err,
                   "written: p.html (2 series, 1 step)\n"));
   EXPECT_FALSE(has(forecast("in.csv", {"--json", "-"}).err, "written"));
   const Result failed = run({"forecast", "in.csv", "--model", "absent", "--output", "out.csv"});

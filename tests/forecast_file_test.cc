@@ -268,7 +268,7 @@ TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
   example.document.quantiles = {0.9, 0.4, 0.05, 0.2, 0.7};
   const std::string text = text_of(write_forecast_table, example.document);
   EXPECT_NE(text.find("mean  0.05  0.4  0.9\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("2024-01-03     3     3    -    3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2024-01-03   3.0   3.0    -  3.0\n"), std::string::npos) << text;
   example.document.quantiles = {};
   entry.quantiles.clear();
   EXPECT_NE(text_of(write_forecast_table, example.document).find("ds          mean\n"),

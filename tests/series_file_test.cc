@@ -123,7 +123,7 @@ const std::map<std::string, Refusal> kBadJsonLines = {
     {"bad_array_on_a_line", {"line 1", "looks like a JSON array"}},
     {"bad_pretty_printed",
      {"line 1", "looks like one pretty-printed JSON document, expected JSON"}},
-    {"bad_damaged_first_line", {"line 1, column 40", "not valid JSON"}},
+    {"bad_damaged_first_line", {"line 1, column 40", "closing bracket"}},
     {"bad_no_target", {"line 2", "\"target\" is not there"}},
     {"bad_no_start", {"line 1", "\"start\" is not there"}},
     {"bad_start", {"line 2", "\"yesterday\" is not a time"}},

@@ -9,7 +9,7 @@
 namespace toto {
 namespace {
 
-// No name is longer: what is cannot be a slip of the finger, and need not be compared at length.
+// What is longer was not typed by hand, and need not be compared at length.
 constexpr std::size_t kLongestWord = 64;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -51,6 +51,7 @@ std::optional<std::string_view> nearest_name(std::string_view word,
   std::optional<std::string_view> nearest;
   std::size_t least = kLongestWord;
   for (const std::string_view name : names) {
+    if (name.size() > 2 * kLongestWord) continue;
     const std::size_t distance = edit_distance(word, name);
     if (distance < least && distance <= std::max<std::size_t>(num_letters(name) / 3, 1)) {
       nearest = name;

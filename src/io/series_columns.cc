@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "io/csv.h"
 #include "io/json.h"
 
@@ -132,8 +133,9 @@ class ColumnPlanner {
     }
     const auto column = static_cast<std::size_t>(found - names_.begin());
     if (found == names_.end() || name.empty()) {
-      fail(ErrorCode::invalid_argument, "{} has no column {}, expected one of {}", file_,
-           quoted(name), list_names(names_));
+      const std::vector<std::string_view> views(names_.begin(), names_.end());
+      fail(ErrorCode::invalid_argument, "{} has no column {}, expected one of {}{}", file_,
+           quoted(name), list_names(names_), did_you_mean(name, views));
     }
     if (column == plan.time || column == plan.id) {
       fail(ErrorCode::invalid_argument,
