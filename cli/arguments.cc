@@ -4,8 +4,37 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/nearest.h"
+#include "io/json.h"
 
 namespace toto::cli {
+namespace {
+
+[[noreturn]] void fail_unknown_command(const std::string& word,
+                                       const std::vector<std::string>& names) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  fail(ErrorCode::invalid_argument, "unknown command {}; the commands are {}{}", io::quoted(word),
+       fmt::join(names, ", "), did_you_mean(word, views));
+}
+
+// A misspelt option before anything else that may be wrong: what follows it was read as something
+// it is not. Returns if there is none.
+void refuse_unknown_option(const CLI::App& app, const std::string& help) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  for (const std::string& word : app.remaining()) {
+    if (word.size() < 2 || word.front() != '-' || word == "--") continue;
+    const std::string name = word.substr(0, word.find('='));
+    const std::string hint = did_you_mean(name, views);
+    fail(ErrorCode::invalid_argument, "unknown option {}{}", io::quoted(name),
+         hint.empty() ? fmt::format("; see `{}`", help) : hint);
+  }
+}
+
+}  // namespace
 
 struct Command::Impl {
   CLI::App* app = nullptr;
@@ -79,17 +108,17 @@ int Arguments::run(int argc, char** argv) {
   } catch (const CLI::ParseError& wrong) {
     const std::vector<CLI::App*> chosen = impl_->app.get_subcommands();
     if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
-      std::string names;
-      for (const auto& command : impl_->commands) {
-        names += (names.empty() ? "" : ", ") + command->app->get_name();
-      }
-      fail(ErrorCode::invalid_argument, "unknown command \"{}\"; the commands are {}", argv[1],
-           names);
+      std::vector<std::string> names;
+      for (const auto& command : impl_->commands) names.push_back(command->app->get_name());
+      fail_unknown_command(argv[1], names);
     }
+    const CLI::App& app = chosen.empty() ? impl_->app : *chosen.front();
+    const std::string help =
+        chosen.empty() ? "toto --help" : fmt::format("toto {} --help", app.get_name());
+    refuse_unknown_option(app, help);
     std::string sentence = wrong.what();
     while (!sentence.empty() && sentence.back() == '\n') sentence.pop_back();
-    fail(ErrorCode::invalid_argument, "{}; see `toto{} --help`", sentence,
-         chosen.empty() ? "" : " " + chosen.front()->get_name());
+    fail(ErrorCode::invalid_argument, "{}; see `{}`", sentence, help);
   }
   for (const auto& command : impl_->commands) {
     if (command->app->parsed()) return command->action();

@@ -132,13 +132,11 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
   check.value = fmt::format("{} ({}) in {}, {} parameters, sha256 {}", loaded->model.name,
                             settings.origins.model, loaded->model.folder, info.num_parameters,
                             info.weights_sha256);
-  if (!info.trained) {
-    check.status = Status::warn;
-    check.advice = "the weights are untrained, its numbers are no forecast; give a trained --model";
-  } else if (!info.warnings.empty()) {
-    check.status = Status::warn;
-    check.advice = info.warnings.front();
-  }
+  // Here and not on stderr as elsewhere: a doctor's findings are its result.
+  std::vector<std::string> warnings = model_warnings(loaded->engine, loaded->model.name);
+  if (!info.trained) warnings.back() += "; give a trained --model";
+  if (!warnings.empty()) check.status = Status::warn;
+  check.advice = fmt::format("{}", fmt::join(warnings, "; "));
   return check;
 }
 
@@ -258,7 +256,6 @@ std::vector<Check> examine(const CommonFlags& flags) {
   std::optional<LoadedEngine> loaded;
   checks.push_back(check_model(settings, loaded));
   if (loaded) {
-    for (const std::string& warning : loaded->warnings) print_warning(warning);
     checks.push_back({.name = "kv cache", .value = loaded->engine.kv_cache_name()});
     checks.push_back(check_forecast(loaded->engine));
   }

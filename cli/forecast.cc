@@ -1,5 +1,7 @@
 // `toto forecast`: read, forecast, write. Everything wrong with the request is said before anything
 // is read, everything wrong with the input before the model is loaded.
+#include <unistd.h>
+
 #include <map>
 #include <memory>
 #include <tuple>
@@ -8,6 +10,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "forecast_charts.h"
+#include "forecast_remarks.h"
 #include "forecast_request.h"
 #include "forecast_run.h"
 #include "interrupt.h"
@@ -56,7 +59,12 @@ io::ForecastDocument make_document(const ForecastRequest& request, const io::Inp
   io::ForecastDocument document{.engine = loaded.block(),
                                 .horizon = request.options.horizon,
                                 .quantiles = request.options.quantiles,
-                                .timings = run.timings};
+                                .timings = run.timings,
+                                .heading = file_heading(request, input),
+                                // The mean has a column already.
+                                .point_name = request.options.point.kind == Point::Kind::mean
+                                                  ? std::string()
+                                                  : request.point_name};
   document.quantiles.resize(request.num_quantiles);
   document.series.reserve(run.parts.size());
   const auto horizon = static_cast<std::size_t>(request.options.horizon);
@@ -74,23 +82,43 @@ io::ForecastDocument make_document(const ForecastRequest& request, const io::Inp
   return document;
 }
 
+// That the model is untrained is part of the result, unless the warning on the same screen has just
+// said so.
 void write_table(const io::ForecastDocument& document) {
-  if (!document.engine.trained) {
+  const bool said = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
+  if (!document.engine.trained && !said) {
     write_stdout(fmt::format("note: {} is untrained, its weights are random: no forecast\n\n",
                              io::one_line(document.engine.model)));
   }
   io::write_forecast_table(document, write_stdout);
 }
 
+// On stderr, like the line about the input: stdout is for results.
+void print_written(const std::string& path, const io::ForecastDocument& document,
+                   std::size_t num_series) {
+  const std::size_t all = document.series.size();
+  print_line(fmt::format(
+      "written: {} ({} series, {} step{})", path,
+      num_series == all ? std::to_string(all) : fmt::format("{} of {}", num_series, all),
+      document.horizon, document.horizon == 1 ? "" : "s"));
+}
+
 void write_results(const ForecastRequest& request, const io::ForecastDocument& document,
-                   const std::string& charts) {
-  if (request.output && request.output != "-") io::write_forecast_file(*request.output, document);
+                   const Charts& charts) {
+  if (request.output && request.output != "-") {
+    io::write_forecast_file(*request.output, document);
+    print_written(*request.output, document, document.series.size());
+  }
   if (request.json && request.json != "-") {
     io::AtomicFile file(*request.json);
     io::write_forecast_json(document, [&file](std::string_view text) { file.write(text); });
     file.commit();
+    print_written(*request.json, document, document.series.size());
   }
-  if (request.plot) io::write_file_atomically(*request.plot, charts);
+  if (request.plot) {
+    io::write_file_atomically(*request.plot, charts.text);
+    print_written(*request.plot, document, charts.num_shown);
+  }
   if (request.stdout_is_json()) {
     io::write_forecast_json(document, write_stdout);
   } else if (!request.output) {
@@ -114,11 +142,13 @@ int forecast(const ForecastFlags& flags) {
   print_line(fmt::format("{}: {}", request.input == "-" ? "standard input" : request.input,
                          input.description));
   for (const std::string& warning : input.warnings) print_warning(warning);
+  if (const auto remark = context_remark(request, input)) print_line("note: " + *remark);
   io::KnownFuture known;
   if (known_file) {
     known = io::read_known_future(known_file->text, input, request.options.horizon);
   }
   const ForecastBatch batch(request, input, known);
+  if (const auto remark = multivariate_remark(request, input, batch)) print_warning(*remark);
   // Before the model is loaded: a horizon that leaves the calendar is an error of the request.
   FutureTimes times(request.options.horizon);
   for (const io::InputSeries& series : input.series) times.after(series);
@@ -126,9 +156,11 @@ int forecast(const ForecastFlags& flags) {
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(settings);
   for (const std::string& warning : loaded.warnings) print_warning(warning);
+  if (const auto remark = scale_remark(request, input, loaded.engine.model())) {
+    print_warning(*remark);
+  }
   const ForecastRun run = run_forecast(request, batch, loaded.engine);
-  const std::string charts =
-      request.plot ? draw_charts(request, input, run, loaded) : std::string();
+  const Charts charts = request.plot ? draw_charts(request, input, run, loaded) : Charts{};
   const io::ForecastDocument document = make_document(request, input, run, loaded, times);
   InterruptGuard::check();
   write_results(request, document, charts);

@@ -1,6 +1,8 @@
 #include "forecast_charts.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -56,31 +58,10 @@ Words in_words(const Frequency& frequency) {
   return {1, "step"};
 }
 
-// A chart's label and what its axis measures. In a wide or OHLCV file a series goes by its column,
-// which says little without the file's name.
-struct Names {
-  std::string label;
-  std::string measure;
-};
-
-Names names_of(const InputSeries& series, const ForecastRequest& request,
-               const io::InputData& input) {
-  const std::vector<std::string>& columns = request.read.columns;
-  const auto same = [&](std::string_view name) { return io::equal_ignoring_case(name, series.id); };
-  const bool asked_for = std::any_of(columns.begin(), columns.end(), same);
-  const bool is_column =
-      input.format == io::InputFormat::csv_wide ||
-      (input.format == io::InputFormat::csv_ohlcv && (asked_for || same("close")));
-  if (!is_column) {
-    std::string measure = "value";
-    if (columns.size() == 1) measure = columns.front();
-    if (columns.empty() && input.format == io::InputFormat::csv_ohlcv) measure = "close";
-    return {.label = series.id, .measure = std::move(measure)};
-  }
-  const std::string stem =
-      request.input == "-" ? "" : std::filesystem::path(request.input).stem().string();
-  return {.label = stem.empty() || same(stem) ? series.id : stem + " " + series.id,
-          .measure = series.id};
+// "AAPL close"
+std::string label_of(const InputSeries& series, const std::string& heading) {
+  const bool said = heading.empty() || io::equal_ignoring_case(heading, series.id);
+  return said ? series.id : heading + " " + series.id;
 }
 
 // Both lists of times, or neither: steps without dates, and dates no calendar label exists for, are
@@ -114,13 +95,12 @@ std::vector<float> level_of(const ForecastRequest& request, const Forecast& fore
 report::FanChart make_chart(const ForecastRequest& request, const io::InputData& input,
                             const InputSeries& series, const Forecast& forecast, int variate,
                             const LoadedEngine& loaded) {
-  Names names = names_of(series, request, input);
   report::FanChart chart;
-  chart.title =
-      fmt::format("{}, next {}", names.label, steps_in_words(forecast.horizon, *series.axis));
+  chart.title = fmt::format("{}, next {}", label_of(series, file_heading(request, input)),
+                            steps_in_words(forecast.horizon, *series.axis));
   chart.subtitle = fmt::format("{} values of history, model {}, mode {}", forecast.context_length,
                                loaded.model.name, name_of(loaded.engine.options().mode));
-  chart.y_label = std::move(names.measure);
+  chart.y_label = input.columns[series.column];  // no file says its unit
   chart.footnote = fmt::format("toto.cpp {}, model {}{}", version(), loaded.model.name,
                                loaded.trained() ? "" : " (untrained)");
   chart.warn_untrained = !loaded.trained();
@@ -128,11 +108,12 @@ report::FanChart make_chart(const ForecastRequest& request, const io::InputData&
   chart.history = series.values;
   const auto first = forecast.median.begin() + std::ptrdiff_t{variate} * forecast.horizon;
   chart.median.assign(first, first + forecast.horizon);
-  const auto bound = [&](std::size_t i) {
-    return level_of(request, forecast, variate, kChartLevels[i]);
-  };
-  chart.bands = {{.label = "80 %", .low = bound(0), .high = bound(3)},
-                 {.label = "50 %", .low = bound(1), .high = bound(2)}};
+  for (const ChartBand& band : request.bands) {
+    const double percent = std::round((band.high - band.low) * 1e8) / 1e6;
+    chart.bands.push_back({.label = fmt::format("{} %", percent),
+                           .low = level_of(request, forecast, variate, band.low),
+                           .high = level_of(request, forecast, variate, band.high)});
+  }
   return chart;
 }
 
@@ -146,8 +127,14 @@ std::string steps_in_words(int horizon, const io::TimeAxis& axis) {
   return fmt::format("{}step{} of {} {}s", count, plural, step.count, step.unit);
 }
 
-std::string draw_charts(const ForecastRequest& request, const io::InputData& input,
-                        const ForecastRun& run, const LoadedEngine& loaded) {
+std::string file_heading(const ForecastRequest& request, const io::InputData& input) {
+  const InputSeries& first = input.series.front();
+  if (request.input == "-" || first.id != input.columns[first.column]) return {};
+  return std::filesystem::path(request.input).stem().string();
+}
+
+Charts draw_charts(const ForecastRequest& request, const io::InputData& input,
+                   const ForecastRun& run, const LoadedEngine& loaded) {
   const bool svg = request.plot_format == PlotFormat::svg;
   const std::size_t shown = std::min(run.parts.size(), svg ? std::size_t{1} : kMaxCharts);
   if (shown < run.parts.size()) {
@@ -161,12 +148,13 @@ std::string draw_charts(const ForecastRequest& request, const io::InputData& inp
     charts.push_back(make_chart(request, input, input.series[part.series],
                                 run.forecasts[part.forecast], part.variate, loaded));
   }
-  if (svg) return report::fan_chart_svg(charts.front());
+  if (svg) return {.text = report::fan_chart_svg(charts.front()), .num_shown = shown};
   const std::string name = request.input == "-"
                                ? "standard input"
                                : std::filesystem::path(request.input).filename().string();
-  return report::fan_chart_html(
-      charts, shown == 1 ? charts.front().title : fmt::format("{}: {} forecasts", name, shown));
+  const std::string title =
+      shown == 1 ? charts.front().title : fmt::format("{}: {} forecasts", name, shown);
+  return {.text = report::fan_chart_html(charts, title), .num_shown = shown};
 }
 
 }  // namespace toto::cli

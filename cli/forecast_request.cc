@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <system_error>
 
 #include "base/error.h"
-#include "forecast_charts.h"
 #include "io/csv.h"
 #include "io/forecast_file.h"
 #include "io/json.h"
@@ -101,14 +101,14 @@ void warn_of_hidden_values(ForecastRequest& request) {
       request.stdout_is_json() || request.json.has_value() ||
       (request.output && io::output_format(*request.output) != io::OutputFormat::csv);
   if (has_json) return;
-  const std::string_view form = request.output ? "CSV" : "the table";
   if (request.options.keep_samples) {
     request.warnings.push_back(
-        fmt::format("{} does not hold samples; use --output FILE.json or --json FILE", form));
+        fmt::format("{} does not hold samples; use --output FILE.json or --json FILE",
+                    request.output ? "CSV" : "the table"));
   }
-  if (request.reports_point) {
-    request.warnings.push_back(fmt::format(
-        "{} does not hold the point forecast; use --output FILE.json or --json FILE", form));
+  if (request.reports_point && request.output) {
+    request.warnings.push_back(
+        "CSV does not hold the point forecast; use --output FILE.json or --json FILE");
   }
 }
 
@@ -120,7 +120,9 @@ void add_forecast_options(Command& command, ForecastFlags& flags) {
                   "CSV (long, wide or OHLCV) or GluonTS JSON lines; - is standard input")
       .option("--horizon", "N", flags.horizon, "steps to forecast, 1 to 100000 (default 64)")
       .option("--context", "N", flags.context, "points of history used at most (default 4096)")
-      .option("--columns", "A,B", flags.columns, "columns to forecast (default: all, or close)")
+      .option("--columns", "A,B", flags.columns,
+              "columns to forecast (default: all; of OHLCV bars close, or with --multivariate all "
+              "prices)")
       .flag("--multivariate", flags.multivariate, "the series are variates of one series")
       .option("--quantiles", "Q,Q", flags.quantiles,
               "levels strictly between 0 and 1 (default 0.1,0.2,...,0.9)")
@@ -129,7 +131,7 @@ void add_forecast_options(Command& command, ForecastFlags& flags) {
       .option("--decode", "D", flags.decode,
               "what is fed back beyond the first patch: sample or mean (default sample)")
       .option("--point", "SPEC", flags.point,
-              "also report mean, median, quantile_Q, trimmed_mean_P, ... as \"point\"")
+              "also report mean, median, quantile_Q, trimmed_mean_P, ...")
       .option("--missing", "RULE", flags.missing, "ffill, linear or mask (default ffill)")
       .option("--format", "F", flags.format, "auto, long, wide, ohlcv or jsonl (default auto)")
       .option("--freq", "F", flags.freq, "step of the series: 15min, h, D, B, W, M, ...")
@@ -140,10 +142,37 @@ void add_forecast_options(Command& command, ForecastFlags& flags) {
             "random numbers of its own for each series id")
       .option("--output", "FILE", flags.output, "FILE.json, .jsonl or .csv; - is JSON on stdout")
       .option("--json", "FILE", flags.json, "JSON, whatever the name; - is stdout")
-      .option("--plot", "FILE", flags.plot, "chart of the forecast: FILE.svg or FILE.html")
+      .option("--plot", "FILE", flags.plot,
+              "chart of the forecast: FILE.svg or FILE.html; --quantiles says which bands")
       .flag("--progress", flags.progress, "show progress even if stderr is no terminal");
   add_common_options(command, flags.common);
   command.note(kVariablesNote);
+}
+
+std::vector<ChartBand> chart_bands(const std::vector<double>& levels) {
+  constexpr std::size_t kMaxBands = 4;  // more shades cannot be told apart
+  constexpr double kSame = 1e-9;        // 1 - 0.9 is not quite 0.1
+  std::vector<ChartBand> bands;
+  for (const double level : levels) {
+    if (std::abs(level - 0.5) < kSame) continue;
+    const auto mirrored = [&](double other) { return std::abs(level + other - 1) < kSame; };
+    const auto mirror = std::find_if(levels.begin(), levels.end(), mirrored);
+    const double other = mirror == levels.end() ? 1 - level : *mirror;
+    if (other >= 1) continue;  // a level so small that its mirror image is 1 itself
+    const ChartBand band{std::min(level, other), std::max(level, other)};
+    const bool is_new = std::none_of(bands.begin(), bands.end(), [&](const ChartBand& known) {
+      return std::abs(known.low - band.low) < kSame;
+    });
+    if (is_new) bands.push_back(band);
+  }
+  std::sort(bands.begin(), bands.end(),
+            [](const ChartBand& a, const ChartBand& b) { return a.low < b.low; });
+  if (bands.size() <= kMaxBands) return bands;
+  std::vector<ChartBand> spread;  // the widest, the narrowest, and evenly between them
+  for (std::size_t i = 0; i < kMaxBands; ++i) {
+    spread.push_back(bands[i * (bands.size() - 1) / (kMaxBands - 1)]);
+  }
+  return spread;
 }
 
 ForecastRequest make_forecast_request(const ForecastFlags& flags) {
@@ -152,14 +181,17 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
   request.multivariate = flags.multivariate;
   request.known_future = flags.known_future;
   request.progress = flags.progress;
+  request.cuts_by_default = !flags.context;
   request.options = read_options(flags);
   if (const auto point = find_choice(flags.point, "--point", {"TOTO_AGGREGATION_SPEC"})) {
     request.options.point = parse_choice(*point, parse_point);
     request.reports_point = true;
+    request.point_name = point->text;
   }
   if (const auto columns = find_choice(flags.columns, "--columns")) {
     request.read.columns = list_of(*columns);
   }
+  request.read.whole_bars = request.multivariate;
   if (const auto format = find_choice(flags.format, "--format")) {
     request.read.format = parse_choice(*format, io::parse_input_format);
   }
@@ -181,12 +213,16 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
                 {{"--output", flags.output}, {"--json", flags.json}, {"--plot", flags.plot}});
   warn_of_hidden_values(request);
 
-  // A chart has its bands whatever was asked for, and the answer only what was asked for.
+  // A chart needs both ends of its bands, the answer holds only what was asked for.
   request.num_quantiles = request.options.quantiles.size();
   if (request.plot) {
+    request.bands = flags.quantiles ? chart_bands(request.options.quantiles)
+                                    : std::vector<ChartBand>{{0.1, 0.9}, {0.25, 0.75}};
     std::vector<double>& levels = request.options.quantiles;
-    for (const double level : kChartLevels) {
-      if (std::find(levels.begin(), levels.end(), level) == levels.end()) levels.push_back(level);
+    for (const ChartBand& band : request.bands) {
+      for (const double end : {band.low, band.high}) {
+        if (std::find(levels.begin(), levels.end(), end) == levels.end()) levels.push_back(end);
+      }
     }
   }
   return request;

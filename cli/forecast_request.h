@@ -26,6 +26,16 @@ void add_forecast_options(Command& command, ForecastFlags& flags);
 
 enum class PlotFormat { svg, html };
 
+// The quantiles a band of a chart runs between.
+struct ChartBand {
+  double low = 0.1;
+  double high = 0.9;
+};
+// The bands of a chart that shows these levels: each one with its mirror image on the other side of
+// the median, whether that was asked for or not, widest first; of many a few. 0.5 is the median
+// itself and makes none.
+std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
+
 struct ForecastRequest {
   std::string input;
   io::ReadOptions read;
@@ -35,11 +45,14 @@ struct ForecastRequest {
   // Quantiles that only a chart needs come last; the first `num_quantiles` were asked for.
   ForecastOptions options;
   std::size_t num_quantiles = 0;
-  bool reports_point = false;  // --point was given
+  bool reports_point = false;   // --point was given
+  std::string point_name;       // as it was spelt
+  bool cuts_by_default = true;  // --context was not given
 
   // Paths; "-" is stdout.
   std::optional<std::string> output, json, plot;
   PlotFormat plot_format = PlotFormat::svg;
+  std::vector<ChartBand> bands;  // of a plot, widest first
   bool progress = false;
 
   bool stdout_is_json() const { return output == "-" || json == "-"; }

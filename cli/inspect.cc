@@ -99,7 +99,7 @@ Inspection inspect_model(const std::string& wanted) {
   });
   try {
     const Engine engine = Engine::load(folder);
-    found.warnings = model_warnings(engine, found.model.name);
+    found.warnings = engine.model().warnings;  // that it is untrained has a line of its own
     if (found.config) found.memory = memory_of(*found.config, engine.model());
   } catch (const Error& error) {
     found.reason = error;

@@ -33,7 +33,7 @@ class ForecastTest : public CliTest {
 TEST_F(ForecastTest, TableByDefault) {
   const Result result = run({"forecast", data("AAPL.csv"), "--horizon", "5"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "close: 5 steps after 1254 values")) << result.out;
+  EXPECT_TRUE(has(result.out, "AAPL close: 5 steps after 1254 values")) << result.out;
   EXPECT_TRUE(has(result.out, "2026-08-06")) << result.out;
   EXPECT_TRUE(has(result.out, "note: toto-mini is untrained")) << result.out;
   EXPECT_TRUE(has(result.err, "AAPL.csv: OHLCV CSV: time column \"date\"")) << result.err;
@@ -118,6 +118,8 @@ TEST_F(ForecastTest, AnAnswerThatDoesNotFitIsRefused) {
 
 TEST_F(ForecastTest, ColumnsMustBeThere) {
   refuse(2, {"in.csv", "\"nope\"", "\"a\", \"b\""}, {"--columns", "a,nope"});
+  refuse(2, {"has no column \"clsoe\"", "; did you mean close?"}, {"--columns", "clsoe"},
+         data("AAPL.csv"));
   const io::Json json = answer({"in.csv", "--columns", "b", "--horizon", "2"});
   ASSERT_EQ(at(json, "series").array.size(), 1u);
   EXPECT_EQ(at(entry(json), "id").string, "b");
@@ -218,8 +220,14 @@ TEST_F(ForecastTest, PointIsReportedWhenAskedFor) {
   const io::Json json = answer({"in.csv", "--horizon", "3", "--point", "quantile_0.9"});
   EXPECT_EQ(numbers(at(entry(json), "point")), numbers(at(at(entry(json), "quantiles"), "0.9")));
   EXPECT_EQ(entry(answer({"in.csv", "--horizon", "3"})).find("point"), nullptr);
-  EXPECT_TRUE(has(run({"forecast", "in.csv", "--horizon", "3", "--point", "median"}).err,
-                  "warning: the table does not hold the point"));
+  // The table has it under the name it was asked for by.
+  const Result table = run({"forecast", "in.csv", "--horizon", "3", "--point", "trimmed_mean_10"});
+  EXPECT_TRUE(has(table.out, "mean  trimmed_mean_10")) << table.out;
+  EXPECT_FALSE(has(table.err, "does not hold")) << table.err;
+  const std::string mean = run({"forecast", "in.csv", "--horizon", "3", "--point", "mean"}).out;
+  EXPECT_EQ(mean, run({"forecast", "in.csv", "--horizon", "3"}).out) << "it has a column already";
+  EXPECT_TRUE(has(run({"forecast", "in.csv", "--point", "median", "--output", "out.csv"}).err,
+                  "warning: CSV does not hold the point"));
 }
 
 TEST_F(ForecastTest, QuantilesAreThoseAskedFor) {

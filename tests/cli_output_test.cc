@@ -198,6 +198,47 @@ TEST_F(OutputTest, ChartsSayWhatTheyShow) {
   EXPECT_EQ(title("steps.csv", {"--horizon", "3"}), ", next 3 steps");
 }
 
+TEST_F(OutputTest, QuantilesDecideTheBands) {
+  // Labels of the bands, widest first.
+  const auto bands = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--plot", "p.html"});
+    EXPECT_EQ(forecast(more).exit_code, 0);
+    const std::string page = contents_of(path("p.html"));
+    std::vector<std::string> labels;
+    const std::size_t begin = page.find("\"bands\":[");
+    const io::Json json = io::parse_json(
+        page.substr(begin + 8, page.find("]}]", begin) + 3 - begin - 8), "the bands");
+    for (const io::Json& band : json.array) labels.push_back(at(band, "label").string);
+    return labels;
+  };
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(bands({}), (Labels{"80 %", "50 %"}));
+  EXPECT_EQ(bands({"--quantiles", "0.05,0.5,0.95"}), Labels{"90 %"});
+  EXPECT_EQ(bands({"--quantiles", "0.975,0.7,0.3,0.025"}), (Labels{"95 %", "40 %"}));
+  EXPECT_EQ(bands({"--quantiles", "0.9"}), Labels{"80 %"}) << "with its mirror image";
+  EXPECT_EQ(bands({"--quantiles", "0.0005,0.2"}), (Labels{"99.9 %", "60 %"}));
+  EXPECT_EQ(bands({"--quantiles", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"}),
+            (Labels{"80 %", "60 %", "40 %", "20 %"}));
+  EXPECT_EQ(bands({"--quantiles", "0.01,0.02,0.05,0.1,0.2,0.3,0.4"}),
+            (Labels{"98 %", "90 %", "60 %", "20 %"}))
+      << "a few of many, the outermost among them";
+  EXPECT_EQ(forecast({"--quantiles", "0.5", "--plot", "p.svg"}).exit_code, 0);
+  EXPECT_FALSE(has(contents_of(path("p.svg")), " %<")) << "the median alone";
+  EXPECT_EQ(forecast({"--quantiles", "1e-20", "--plot", "p.svg"}).exit_code, 0);
+}
+
+TEST_F(OutputTest, AxesNameTheColumn) {
+  file("long.csv", "item_id,timestamp,target\ns,2024-01-01,1\ns,2024-01-02,2\n");
+  file("wide.csv", "date,price\n2024-01-01,1\n2024-01-02,2\n");
+  for (const auto& [name, column, title] :
+       {std::tuple("long.csv", "target", "s, next"), {"wide.csv", "price", "wide price, next"}}) {
+    EXPECT_EQ(run({"forecast", name, "--horizon", "2", "--plot", "p.svg"}).exit_code, 0);
+    const std::string svg = contents_of(path("p.svg"));
+    EXPECT_TRUE(has(svg, fmt::format(">{}</text>", column))) << svg.substr(0, 3000);
+    EXPECT_TRUE(has(svg, title)) << name;
+  }
+}
+
 TEST_F(OutputTest, PlotsOfManySeriesAreCapped) {
   std::string text = "unique_id,ds,y\n";
   for (int i = 0; i < 60; ++i) {

@@ -45,6 +45,26 @@ TEST_F(CliTest, WrongUsageIsOneSentence) {
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
+TEST_F(CliTest, NearMissesAreNamed) {
+  expect_refusal(2, {"unknown option \"--horizn\"; did you mean --horizon?\n"},
+                 {"forecast", "x.csv", "--horizn", "5"});
+  // Also where its value was taken for the input, or the input is not there.
+  expect_refusal(2, {"did you mean --horizon?"}, {"forecast", "--horizn", "5"});
+  expect_refusal(2, {"unknown option \"--horizn\"", "--horizon?"}, {"forecast", "--horizn=5"});
+  expect_refusal(2, {"did you mean --threads?"}, {"bench", "--thread", "2"});
+  expect_refusal(2, {"unknown option \"--verison\"", "--version?"}, {"--verison"});
+  expect_refusal(2, {"the commands are forecast", "; did you mean forecast?"},
+                 {"forcast", "x.csv"});
+  expect_refusal(2, {"--mode: unknown mode \"refernce\"", "did you mean reference?"},
+                 {"forecast", "x.csv", "--mode", "refernce"});
+  expect_refusal(2, {"TOTO_DTYPE: unknown dtype", "did you mean bf16?"}, {"forecast", "x.csv"},
+                 {{"TOTO_DTYPE", "bf-16"}});
+  expect_refusal(2, {"--isa: unknown isa", "did you mean avx2?"}, {"bench", "--isa", "avx-2"});
+  // Nothing near: nothing is guessed.
+  const std::string far = error_line(run({"forecast", "x.csv", "--bogus"}));
+  EXPECT_EQ(far, "error: unknown option \"--bogus\"; see `toto forecast --help`\n");
+}
+
 class SettingsTest : public CliTest {
  protected:
   void SetUp() override { file("in.csv", wide_csv(40)); }

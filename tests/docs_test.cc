@@ -41,6 +41,17 @@ std::vector<DocumentedCommand> documented_commands() {
   return commands;
 }
 
+// One name for the command everywhere, explained before it is first used; tools that still exist.
+TEST(Docs, CallTheCommandByOneName) {
+  for (const DocumentedCommand& command : documented_commands()) {
+    EXPECT_EQ(command.line.find("build/toto"), std::string::npos) << command.where;
+  }
+  const std::string readme = testing::text_of(std::string(TOTO_SOURCE_DIR) + "/README.md");
+  const std::size_t path = readme.find("export PATH=\"$PWD/build:$PATH\"");
+  EXPECT_LT(path, readme.find("\ntoto forecast"));
+  EXPECT_EQ(readme.find("huggingface-cli"), std::string::npos) << "it is called hf now";
+}
+
 TEST(Docs, EveryCommandRuns) {
   const testing::TemporaryFolder folder;
   for (const char* name : {"examples", "models", "tests"}) {

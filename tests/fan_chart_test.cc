@@ -252,6 +252,69 @@ TEST(FanChart, OneStepIsABarAndADot) {
   EXPECT_EQ(bars, 2U);
 }
 
+// The points of the median's line: the legend's mark has two.
+std::vector<double> median_line(const FanChart& chart) {
+  std::vector<double> longest;
+  for (const Element& element : check_drawing(fan_chart_svg(chart))) {
+    if (element.tag != "path" || element.attributes.at("class") != "t-median") continue;
+    std::string d = element.attributes.at("d");
+    std::vector<double> points = numbers_in(d);
+    if (points.size() > longest.size()) longest = std::move(points);
+  }
+  return longest;
+}
+
+TEST(FanChart, AJumpOfTheModelIsAGapAndNoCliff) {
+  const std::vector<float> history = {10, 11, 13, 12};  // moves of 2 at most
+  EXPECT_EQ(median_line(example(history, {13, 13, 14}, 1)).size(), 2U * 4) << "joined";
+  EXPECT_EQ(median_line(example(history, {14, 13, 14}, 1)).size(), 2U * 4) << "as far as before";
+  EXPECT_EQ(median_line(example(history, {14.5F, 13, 14}, 1)).size(), 2U * 3) << "a jump";
+  EXPECT_EQ(median_line(example(history, {-40, -41, -40}, 1)).size(), 2U * 3);
+  EXPECT_EQ(median_line(example({5}, {5, 6, 7}, 1)).size(), 2U * 3) << "no move to compare with";
+  EXPECT_EQ(median_line(example({5, 5, 5}, {5, 5, 5}, 1)).size(), 2U * 4);
+  // Bands start where the median does; what came to pass always follows the history.
+  FanChart chart = example(history, {-40, -41, -40}, 1);
+  chart.actual = {12, 13, 12};
+  const double first_x = median_line(chart)[0];
+  for (const Element& element : check_drawing(fan_chart_svg(chart))) {
+    if (element.tag != "path") continue;
+    const std::string& css_class = element.attributes.at("class");
+    const std::vector<double> points = numbers_in(element.attributes.at("d"));
+    if (css_class == "t-band") {
+      EXPECT_EQ(points[0], first_x);
+    } else if (css_class == "t-actual" && points.size() > 4) {
+      EXPECT_LT(points[0], first_x);
+    }
+  }
+  // A single step far off has no link.
+  const auto links = [&](float step) {
+    return count_class(check_drawing(fan_chart_svg(example(history, {step}, 1))), "t-link");
+  };
+  EXPECT_EQ(links(13), 1U);
+  EXPECT_EQ(links(40), 0U);
+}
+
+TEST(FanChart, TheUnitStandsClearOfTheHighestTick) {
+  // 0 to 100 with air at the top: ticks end anywhere up to the edge of the frame.
+  for (const float top : {90.0F, 93.0F, 94.3F, 95.0F, 100.0F}) {
+    FanChart chart = example({0, top}, {top, 0}, 0);
+    chart.y_label = "dew_point";
+    const std::string svg = fan_chart_svg(chart);
+    double unit = 0, highest = 1e9;
+    for (std::size_t at = svg.find("<text class=\"t-tick\""); at != std::string::npos;
+         at = svg.find("<text class=\"t-tick\"", at + 1)) {
+      const std::string element = svg.substr(at, svg.find("</text>", at) - at);
+      const double y = std::stod(element.substr(element.find(" y=\"") + 4));
+      if (element.ends_with(">dew_point")) {
+        unit = y;
+      } else {
+        highest = std::min(highest, y);
+      }
+    }
+    EXPECT_GE(highest - unit, 15) << top;  // baselines of 12 px text, descenders and all
+  }
+}
+
 TEST(FanChart, DegenerateSeriesLookSane) {
   std::vector<float> gaps = wave(60);
   for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kNaN;

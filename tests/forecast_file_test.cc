@@ -197,19 +197,66 @@ TEST(ForecastCsv, KeepsIdsThatAreFormulasScriptsOrLines) {
 }
 
 TEST(ForecastTable, AlignsColumns) {
-  const Example example;
+  Example example;
   EXPECT_EQ(text_of(write_forecast_table, example.document),
             "a: 3 steps after 512 values\n"
-            "  ds          mean     0.1            0.9\n"
-            "  2024-01-01   1.5     0.1  3.4028235e+38\n"
-            "  2024-01-02     2  -1e-30             20\n"
-            "  2024-01-03     3  100000             30\n"
+            "  ds          mean       0.1          0.9\n"
+            "  2024-01-01   1.5       0.1  3.40282e+38\n"
+            "  2024-01-02   2.0       0.0  2.00000e+01\n"
+            "  2024-01-03   3.0  100000.0  3.00000e+01\n"
             "\n"
             "b,\"x\": 3 steps after 512 values\n"
-            "  ds          mean     0.1            0.9\n"
-            "  2024-01-01   1.5     0.1  3.4028235e+38\n"
-            "  2024-01-02     2  -1e-30             20\n"
-            "  2024-01-03     3  100000             30\n");
+            "  ds          mean       0.1          0.9\n"
+            "  2024-01-01   1.5       0.1  3.40282e+38\n"
+            "  2024-01-02   2.0       0.0  2.00000e+01\n"
+            "  2024-01-03   3.0  100000.0  3.00000e+01\n");
+}
+
+// One column of values, as the table writes them.
+std::vector<std::string> cells(std::vector<float> values) {
+  const std::vector<std::string> times(values.size(), "t");
+  ForecastDocument document;
+  document.series.push_back({.id = "s", .timestamps = times, .mean = values, .median = values});
+  std::istringstream lines(text_of(write_forecast_table, document));
+  std::vector<std::string> found;
+  std::string line;
+  std::getline(lines, line);
+  for (std::getline(lines, line); std::getline(lines, line);) {
+    found.push_back(line.substr(line.find_first_not_of(' ', 3)));
+  }
+  return found;
+}
+
+TEST(ForecastTable, DecimalPointsStandBelowEachOther) {
+  using Cells = std::vector<std::string>;
+  EXPECT_EQ(cells({211.5F, 99.123456F, 3}), (Cells{"211.500", "99.123", "3.000"}));
+  EXPECT_EQ(cells({115'000.5F, 0.25F}), (Cells{"115000.50", "0.25"}));
+  EXPECT_EQ(cells({1, 20, -300}), (Cells{"1", "20", "-300"})) << "counts stay whole";
+  EXPECT_EQ(cells({0.0123456F, -0.001F}), (Cells{"0.0123456", "-0.0010000"}));
+  EXPECT_EQ(cells({12'345'678'848.0F, 0.5F}), (Cells{"12345678848", "0"}));
+  EXPECT_EQ(cells({1e-12F, 0}), (Cells{"1.00000e-12", "0.00000e+00"}));
+  EXPECT_EQ(cells({1e20F, -1}), (Cells{"1.00000e+20", "-1.00000e+00"}));
+  EXPECT_EQ(cells({0, 0}), (Cells{"0", "0"}));
+  EXPECT_EQ(cells({-1e-9F, 1.25F}), (Cells{"0.00", "1.25"})) << "no sign without a value";
+  EXPECT_EQ(cells({std::numeric_limits<float>::quiet_NaN(), 1.5F}), (Cells{"-", "1.5"}));
+}
+
+TEST(ForecastTable, ShowsThePointForecastUnderItsName) {
+  Example example("b");
+  example.document.point_name = "quantile_0.3";
+  example.document.heading = "AAPL";
+  const std::string text = text_of(write_forecast_table, example.document);
+  EXPECT_NE(text.find("AAPL a: 3 steps after 512 values\n  ds          mean       0.1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("AAPL b: 3 steps after 512 values\n"
+                      "  ds          mean  quantile_0.3       0.1          0.9\n"
+                      "  2024-01-01   1.5           1.0       0.1  3.40282e+38\n"),
+            std::string::npos)
+      << text;
+  example.document.heading = "B";  // the file is called like the series
+  EXPECT_NE(text_of(write_forecast_table, example.document).find("\nb: 3 steps"),
+            std::string::npos);
 }
 
 TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
@@ -221,7 +268,7 @@ TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
   example.document.quantiles = {0.9, 0.4, 0.05, 0.2, 0.7};
   const std::string text = text_of(write_forecast_table, example.document);
   EXPECT_NE(text.find("mean  0.05  0.4  0.9\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("2024-01-03     3     3    -    3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2024-01-03   3.0   3.0    -  3.0\n"), std::string::npos) << text;
   example.document.quantiles = {};
   entry.quantiles.clear();
   EXPECT_NE(text_of(write_forecast_table, example.document).find("ds          mean\n"),

@@ -96,6 +96,13 @@ const std::map<std::string, Refusal> kBadCsv = {
     {"bad_thousands_separator", {"line 2, column 2", "thousands separator"}},
     {"bad_hex", {"line 2, column 2", "\"0x10\" is text"}},
     {"bad_text", {"line 2, column 2 (\"name\")", "--columns can leave this column out"}},
+    {"bad_long_other_names",
+     {"line 2, column 2 (\"ticker\")",
+      "a long table names its columns unique_id, ds and y (or item_id, timestamp, target)"}},
+    {"bad_long_without_ids",
+     {"line 3, column 1", "expected it once; if a row belongs to one of several series: a long"}},
+    {"bad_bars_without_symbols",
+     {"line 3, column 1", "bars of several symbols have a symbol column"}},
     {"bad_currency", {"line 2, column 2", "\"$5\" is text"}},
     {"bad_no_value", {"line 1, column 3", "\"b\" has no value"}},
     {"bad_no_value_of_id", {"line 3, column 3", "\"B\" has no value"}},
@@ -111,6 +118,12 @@ const std::map<std::string, Refusal> kBadJsonLines = {
     {"bad_literal_nan", {"line 2, column 39", "\"NaN\" is not a JSON value"}},
     {"bad_two_on_a_line", {"line 1, column 58", "more text"}},
     {"bad_array", {"line 2", "instead of a series"}},
+    {"bad_array_document",
+     {"line 1", "looks like a JSON array, expected JSON lines: one object a"}},
+    {"bad_array_on_a_line", {"line 1", "looks like a JSON array"}},
+    {"bad_pretty_printed",
+     {"line 1", "looks like one pretty-printed JSON document, expected JSON"}},
+    {"bad_damaged_first_line", {"line 1, column 40", "closing bracket"}},
     {"bad_no_target", {"line 2", "\"target\" is not there"}},
     {"bad_no_start", {"line 1", "\"start\" is not there"}},
     {"bad_start", {"line 2", "\"yesterday\" is not a time"}},
@@ -202,13 +215,36 @@ TEST(ReadSeries, DetectsTheKindOfTable) {
   EXPECT_EQ(kind(" \n {\"start\": \"2024-01-01\", \"target\": [1]}"), InputFormat::jsonl);
 }
 
+TEST(ReadSeries, WholeBarsAreFourSeriesUnlessTheyHaveSymbols) {
+  const std::string_view bars = "date,volume,close,Open,high,low\n2024-01-01,9,1.5,1,2,0\n";
+  const InputData data = read(bars, {.whole_bars = true});
+  EXPECT_EQ(ids_of(data), (Texts{"Open", "high", "low", "close"}));
+  EXPECT_EQ(data.columns, (Texts{"Open", "high", "low", "close"}));
+  EXPECT_EQ(data.series[3].column, 3U);
+  EXPECT_EQ(ids_of(read(bars, {.columns = {"volume"}, .whole_bars = true})), Texts{"volume"});
+  EXPECT_EQ(ids_of(read("date,symbol,open,high,low,close\n2024-01-01,AMD,1,2,0,1\n",
+                        {.whole_bars = true})),
+            Texts{"AMD"});
+  EXPECT_EQ(ids_of(read("date,a\n2024-01-01,1\n", {.whole_bars = true})), Texts{"a"});
+}
+
+TEST(ReadSeries, KnowsTheColumnOfASeries) {
+  const InputData values = read("item_id,timestamp,target\na,2024-01-01,1\nb,2024-01-01,2\n");
+  EXPECT_EQ(values.columns, Texts{"target"});
+  EXPECT_EQ(values.series[1].column, 0U);
+  const InputData two = read("unique_id,ds,y,z\na,2024-01-01,1,2\n", {.columns = {"z", "y"}});
+  EXPECT_EQ(two.columns, (Texts{"z", "y"}));
+  EXPECT_EQ(two.columns[two.series[1].column], "y");
+  EXPECT_EQ(read("{\"start\": \"2024-01-01\", \"target\": [1]}").columns, Texts{"target"});
+}
+
 TEST(ReadSeries, FormatOverridesDetection) {
   const std::string_view bars = "date,open,high,low,close\n2024-01-01,1,2,0,1.5\n";
   EXPECT_EQ(ids_of(read(bars)), Texts{"close"});
   EXPECT_EQ(ids_of(read(bars, {.format = InputFormat::csv_wide})),
             (Texts{"open", "high", "low", "close"}));
   expect_refused(bars, {.format = InputFormat::csv_long},
-                 {"data.csv: line 1", "\"open\"", "expected a long table"});
+                 {"data.csv: line 1", "\"open\"", "expected a long table", "rename the columns"});
   expect_refused("date,a\n2024-01-01,1\n", {.format = InputFormat::csv_ohlcv},
                  {"data.csv: line 1", "expected bars"});
   expect_refused(bars, {.format = InputFormat::jsonl}, {"data.csv: line 1", "not a JSON value"});

@@ -17,8 +17,5 @@ echo "air and weather in Beijing, five variates that look at each other, 24 hour
 "$toto" forecast $data/beijing_air.csv --multivariate --horizon 24 --output demo/beijing_air.csv \
   --plot demo/beijing_air.html
 echo
-echo "written:"
-ls -1 demo/*.csv demo/*.json demo/*.svg demo/*.html | sed 's/^/  /'
-echo
 echo "look at them in a browser: xdg-open demo/aapl.html"
 echo "the numbers: column -s, -t demo/aapl.csv | less -S"

@@ -192,6 +192,9 @@ struct ModelInfo {
   int patch_size = 0, embed_dim = 0, num_layers = 0, num_heads = 0, mlp_hidden_dim = 0;
   int num_components = 0;
   std::int64_t num_parameters = 0;
+  // The model sees (value - mean) / sqrt(variance + minimum_scale^2): a series that varies by much
+  // less than this looks flat to it, and bands come out in units of minimum_scale.
+  double minimum_scale = 0;
   std::size_t weight_bytes = 0;       // what the engine keeps in memory
   std::vector<std::string> warnings;  // unknown tensors, a cache that cannot be used
 };

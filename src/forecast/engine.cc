@@ -12,6 +12,7 @@
 #include "forecast/outputs.h"
 #include "forecast/plan.h"
 #include "forecast/reference_forecaster.h"
+#include "forecast/scaler.h"
 #include "forecast/series.h"
 #include "forecast/weight_loading.h"
 #include "model/checkpoint.h"
@@ -104,6 +105,7 @@ struct Engine::Impl {
     info.mlp_hidden_dim = config.mlp_hidden_dim;
     info.num_components = config.num_components;
     info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
+    info.minimum_scale = minimum_scale(config);
     timings.load = milliseconds_since(start);
   }
 

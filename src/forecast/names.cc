@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace toto {
 namespace {
@@ -26,13 +27,13 @@ constexpr Names<Missing, 3> kMissings = {
 
 template <typename T, std::size_t N>
 T find(const Names<T, N>& names, std::string_view name, std::string_view what) {
-  std::string choices;
-  for (const auto& [known, value] : names) {
-    if (known == name) return value;
-    choices += choices.empty() ? "" : ", ";
-    choices += known;
+  std::array<std::string_view, N> choices;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i].first == name) return names[i].second;
+    choices[i] = names[i].first;
   }
-  fail(ErrorCode::invalid_argument, "unknown {} \"{}\"; the choices are {}", what, name, choices);
+  fail(ErrorCode::invalid_argument, "unknown {} \"{}\"; the choices are {}{}", what, name,
+       fmt::join(choices, ", "), did_you_mean(name, choices));
 }
 
 template <typename T, std::size_t N>

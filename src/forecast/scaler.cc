@@ -40,6 +40,11 @@ void context_statistics(std::span<const T> values, std::span<const std::uint8_t>
 
 }  // namespace
 
+// The reference also clamps causal scales to at least 0.1, which sqrt(0.1) never comes near.
+double minimum_scale(const Config& config) noexcept {
+  return std::sqrt(config.scaler == ScalerKind::std_mean ? kStdMeanVariance : kMinimumVariance);
+}
+
 template <typename T>
 ScalerState start_scaler(const Config& config, std::span<const T> values,
                          std::span<const std::uint8_t> mask) noexcept {

@@ -23,6 +23,9 @@ struct ScalerState {
   bool clamped = false;
 };
 
+// What the scale of a series cannot fall below, however little it varies.
+double minimum_scale(const Config& config) noexcept;
+
 // Context statistics that later values must not touch: `values` and `mask` are the padded context.
 template <typename T>
 ScalerState start_scaler(const Config& config, std::span<const T> values,

@@ -1,15 +1,12 @@
 #include "io/forecast_file.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include "base/error.h"
 #include "io/atomic_file.h"
 #include "io/csv.h"
-#include "io/utf8.h"
 
 namespace toto::io {
 namespace {
@@ -72,73 +69,6 @@ void write_entry_fields(JsonWriter& json, ChunkedText& out, const ForecastEntry&
 }
 
 double to_microseconds(double milliseconds) { return std::round(milliseconds * 1000) / 1000; }
-
-// ------------------------------------------------------------------------------------------ table
-
-constexpr std::size_t kMaxTableSeries = 20;
-constexpr std::size_t kMaxTableSteps = 20;
-constexpr std::size_t kLastSteps = 4;  // of a horizon that is cut short
-
-// The lowest level, the one nearest to the median and the highest, by their positions.
-std::vector<std::size_t> shown_levels(std::span<const double> levels) {
-  if (levels.empty()) return {};
-  const auto position = [&](auto found) {
-    return static_cast<std::size_t>(found - levels.begin());
-  };
-  const auto [low, high] = std::minmax_element(levels.begin(), levels.end());
-  const auto middle = std::min_element(levels.begin(), levels.end(), [](double a, double b) {
-    return std::abs(a - 0.5) < std::abs(b - 0.5);
-  });
-  std::vector<std::size_t> shown;
-  for (const std::size_t level : {position(low), position(middle), position(high)}) {
-    if (std::find(shown.begin(), shown.end(), level) == shown.end()) shown.push_back(level);
-  }
-  return shown;
-}
-
-std::string value_text(float value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : std::string("-");
-}
-
-using TableRow = std::vector<std::string>;
-
-std::string aligned(std::span<const TableRow> rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const TableRow& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const TableRow& row : rows) {
-    text += fmt::format("  {:<{}}", row[0], widths[0]);  // the time, left; numbers, right
-    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  }
-  return text;
-}
-
-std::string entry_table(const ForecastEntry& entry, std::span<const double> levels) {
-  const std::vector<std::size_t> shown = shown_levels(levels);
-  const std::size_t horizon = entry.mean.size();
-  const bool cut = horizon > kMaxTableSteps;
-  TableRow header = {"ds", "mean"};
-  for (const std::size_t level : shown) header.push_back(quantile_name(levels[level]));
-  std::vector<TableRow> rows = {header};
-  for (std::size_t step = 0; step < horizon; ++step) {
-    if (cut && step == kMaxTableSteps - kLastSteps) {
-      step = horizon - kLastSteps;
-      rows.emplace_back(header.size(), "...");
-    }
-    TableRow& row =
-        rows.emplace_back(TableRow{entry.timestamps[step], value_text(entry.mean[step])});
-    for (const std::size_t level : shown) row.push_back(value_text(entry.quantiles[level][step]));
-  }
-  return fmt::format("{}: {} {} after {} {}{}\n", one_line(entry.id), horizon,
-                     horizon == 1 ? "step" : "steps", entry.context_length,
-                     entry.context_length == 1 ? "value" : "values",
-                     cut ? fmt::format("; {} steps are not shown", horizon - kMaxTableSteps) : "") +
-         aligned(rows);
-}
 
 void append_number(std::string& text, float value) {
   if (!std::isfinite(value)) return;
@@ -246,18 +176,6 @@ void write_forecast_csv(const ForecastDocument& document, const TextSink& sink) 
     }
   }
   out.flush();
-}
-
-void write_forecast_table(const ForecastDocument& document, const TextSink& sink) {
-  const std::size_t shown = std::min(document.series.size(), kMaxTableSeries);
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) sink("\n");
-    sink(entry_table(document.series[i], document.quantiles));
-  }
-  if (shown < document.series.size()) {
-    sink(fmt::format("\n{} more series are not shown; --output FILE writes them all\n",
-                     document.series.size() - shown));
-  }
 }
 
 OutputFormat output_format(std::string_view path) {

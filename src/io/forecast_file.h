@@ -50,6 +50,10 @@ struct ForecastDocument {
   std::vector<double> quantiles = {};  // the levels, in the order of ForecastEntry::quantiles
   std::vector<ForecastEntry> series = {};
   Timings timings = {};  // milliseconds
+  // Of the table alone: what stands before each id ("AAPL" for "AAPL close: ..."), and the name of
+  // the point column, without which there is none.
+  std::string heading = {};
+  std::string point_name = {};
 };
 
 // The shortest text that reads back as the level: "0.1".
@@ -62,8 +66,10 @@ void write_forecast_json(const ForecastDocument& document, const TextSink& sink)
 void write_forecast_jsonl(const ForecastDocument& document, const TextSink& sink);
 // `unique_id,ds,mean,0.1,...`; a missing value is an empty cell.
 void write_forecast_csv(const ForecastDocument& document, const TextSink& sink);
-// Aligned columns: the time, the mean and up to three quantiles. Long horizons and long lists of
-// series are cut short, with a note. Control characters in ids do not reach the terminal.
+// Aligned columns: the time, the mean, the point forecast if there is one, and up to three
+// quantiles, their decimal points below each other: six digits of the largest value, which is what
+// a reader can use; a file has them all. Long horizons and long lists of series are cut short, with
+// a note. Control characters in ids do not reach the terminal.
 void write_forecast_table(const ForecastDocument& document, const TextSink& sink);
 
 // By the extension of `path`: .json, .jsonl or .csv; else Error(invalid_argument), which a caller

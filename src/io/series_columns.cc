@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "io/csv.h"
 #include "io/json.h"
 
@@ -46,7 +47,11 @@ class ColumnPlanner {
     ColumnPlan plan{.format = format, .time = time.value_or(0)};
     if (!options_.time_name.empty()) plan.time = require_time(options_.time_name);
     if (format == InputFormat::csv_long) {
-      if (!is_long) fail_header("a long table with unique_id (or item_id), ds and y columns");
+      if (!is_long) {
+        fail_header(
+            "a long table: the ids in unique_id or item_id, the times in ds or timestamp, the "
+            "values in y or target; rename the columns");
+      }
       plan.id = id;
     } else if (format == InputFormat::csv_ohlcv) {
       if (!is_ohlcv) fail_header("bars with a time, open, high, low and close");
@@ -57,6 +62,9 @@ class ColumnPlanner {
       for (const std::string& name : options_.columns) plan.values.push_back(select(name, plan));
     } else if (format == InputFormat::csv_wide) {
       take_all(plan, warnings);
+    } else if (format == InputFormat::csv_ohlcv && options_.whole_bars && !plan.id) {
+      for (const char* name : {"open", "high", "low", "close"})
+        plan.values.push_back(*find({name}));
     } else {
       plan.values = {format == InputFormat::csv_long ? *target : *close};
       if (format == InputFormat::csv_long) warn_of_extra(plan, warnings);
@@ -125,8 +133,9 @@ class ColumnPlanner {
     }
     const auto column = static_cast<std::size_t>(found - names_.begin());
     if (found == names_.end() || name.empty()) {
-      fail(ErrorCode::invalid_argument, "{} has no column {}, expected one of {}", file_,
-           quoted(name), list_names(names_));
+      const std::vector<std::string_view> views(names_.begin(), names_.end());
+      fail(ErrorCode::invalid_argument, "{} has no column {}, expected one of {}{}", file_,
+           quoted(name), list_names(names_), did_you_mean(name, views));
     }
     if (column == plan.time || column == plan.id) {
       fail(ErrorCode::invalid_argument,

@@ -99,7 +99,7 @@ class SeriesBuilder {
   }
 
   void add(std::string id, std::shared_ptr<const TimeAxis> axis,
-           std::span<const std::size_t> positions, std::vector<float> rows,
+           std::span<const std::size_t> positions, std::vector<float> rows, std::size_t column,
            const std::string& where) {
     if (!ids_.insert(id).second) {
       fail(ErrorCode::corrupt_file, "{}: the series {} stands twice in the file, expected it once",
@@ -121,7 +121,10 @@ class SeriesBuilder {
       leading_.add(id, static_cast<std::size_t>(first - values.begin()));
       values.erase(values.begin(), first);
     }
-    series_.push_back({.id = std::move(id), .values = std::move(values), .axis = std::move(axis)});
+    series_.push_back({.id = std::move(id),
+                       .values = std::move(values),
+                       .axis = std::move(axis),
+                       .column = column});
   }
 
   InputData finish(std::vector<std::string> warnings) {
@@ -182,8 +185,10 @@ std::string described(const SeriesTable& table, const std::vector<InputSeries>& 
 
 InputData read_csv(TextInput& input, const ReadOptions& options) {
   SeriesBuilder builder(input.name(), options.frequency);
-  SeriesTable table = read_table(
-      input, {.format = options.format, .columns = options.columns, .also = options.also});
+  SeriesTable table = read_table(input, {.format = options.format,
+                                         .columns = options.columns,
+                                         .also = options.also,
+                                         .whole_bars = options.whole_bars});
   for (TableRows& rows : table.groups) {
     Grid grid = builder.make_grid(std::move(rows.times), table.style, rows.id);
     const auto axis = std::make_shared<const TimeAxis>(TimeAxis{
@@ -193,7 +198,7 @@ InputData read_csv(TextInput& input, const ReadOptions& options) {
       std::string id = by_column                   ? table.columns[i]
                        : table.columns.size() == 1 ? rows.id
                                                    : rows.id + "." + table.columns[i];
-      builder.add(std::move(id), axis, grid.positions, std::move(rows.values[i]),
+      builder.add(std::move(id), axis, grid.positions, std::move(rows.values[i]), i,
                   place(input.name(), by_column ? table.header_line : rows.first_line,
                         table.column_numbers[i]));
     }
@@ -202,6 +207,7 @@ InputData read_csv(TextInput& input, const ReadOptions& options) {
   data.format = table.format;
   data.time_name = table.time_name;
   data.description = described(table, data.series);
+  data.columns = std::move(table.columns);
   return data;
 }
 
@@ -215,11 +221,12 @@ InputData read_jsonl(TextInput& input, const ReadOptions& options) {
   JsonLines lines = read_json_lines(input);
   for (JsonSeries& line : lines.series) {
     auto axis = builder.make_axis(line, lines.style);
-    builder.add(std::move(line.id), std::move(axis), {}, std::move(line.values),
+    builder.add(std::move(line.id), std::move(axis), {}, std::move(line.values), 0,
                 fmt::format("{}: line {}", input.name(), line.line));
   }
   InputData data = builder.finish(std::move(lines.warnings));
   data.format = InputFormat::jsonl;
+  data.columns = {"target"};
   data.description = fmt::format("GluonTS JSON lines: {} series{}", data.series.size(),
                                  common_frequency(data.series));
   return data;
@@ -230,10 +237,8 @@ InputData read_jsonl(TextInput& input, const ReadOptions& options) {
 InputData read_series(ByteSource& source, const std::string& name, const ReadOptions& options) {
   TextInput input(source, name);
   InputFormat format = options.format;
-  if (format == InputFormat::automatic) {  // no CSV header begins with a brace
-    const std::size_t first = input.head().find_first_not_of(" \t\r\n");
-    const bool brace = first != std::string_view::npos && input.head()[first] == '{';
-    if (brace) format = InputFormat::jsonl;
+  if (format == InputFormat::automatic && looks_like_json(input.head())) {
+    format = InputFormat::jsonl;
   }
   return format == InputFormat::jsonl ? read_jsonl(input, options) : read_csv(input, options);
 }

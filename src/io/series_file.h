@@ -29,6 +29,7 @@ struct InputSeries {
   std::vector<float> values = {};  // oldest first; NaN is missing; the first one is not missing
   // Ends where the values end, and may begin earlier: leading missing values have been dropped.
   std::shared_ptr<const TimeAxis> axis = {};
+  std::size_t column = 0;  // the one it was read from, in InputData::columns
 
   // Of values[i]; not for an axis without times.
   Ticks time(std::size_t i) const { return axis->times[axis->times.size() - values.size() + i]; }
@@ -39,6 +40,7 @@ struct InputData {
   InputFormat format = InputFormat::automatic;  // what the input was found to be
   std::string description = {};                 // `wide CSV: time column "date", 3 series, D`
   std::string time_name = {};                   // of the time column; empty for JSON lines
+  std::vector<std::string> columns = {};        // with values; "target" for JSON lines
   std::vector<InputSeries> series = {};    // in the order of the file, or of the columns asked for
   std::vector<std::string> warnings = {};  // one sentence each
 };
@@ -47,6 +49,7 @@ struct ReadOptions {
   InputFormat format = InputFormat::automatic;
   std::vector<std::string> columns = {};  // of a CSV; see TableOptions
   std::vector<std::string> also = {};     // likewise: columns whose future is known
+  bool whole_bars = false;                // likewise: of bars all four prices, not close alone
   std::string frequency = {};             // overrides what the times tell; see parse_frequency
 };
 

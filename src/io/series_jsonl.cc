@@ -95,19 +95,48 @@ class JsonLinesReader {
          fmt::format(format, std::forward<Args>(args)...));
   }
 
-  Json parse(std::string_view line) const {
+  Json parse(std::string_view line) {
     try {
       return parse_json(line, file_);
     } catch (const Error&) {
       // The parser counts lines from the beginning of its text: with the lines before, as blank
       // ones, it names the right one.
       const auto before = static_cast<std::size_t>(lines_.number() - 1);
-      return parse_json(std::string(before, '\n').append(line), file_);
+      const std::string text = std::string(before, '\n').append(line);
+      if (result_.series.empty()) refuse_document(text);
+      return parse_json(text, file_);
     }
+  }
+
+  [[noreturn]] void fail_document(std::int64_t number, std::string_view what,
+                                  std::string_view advice) const {
+    fail(ErrorCode::corrupt_file,
+         "{}: line {}: this looks like {}, expected JSON lines: one object a line with \"start\", "
+         "\"target\" and maybe \"item_id\"; {}",
+         file_, number, what, advice);
+  }
+  [[noreturn]] void fail_array(std::int64_t number) const {
+    fail_document(number, "a JSON array", "`jq -c '.[]'` writes its elements one a line");
+  }
+
+  // One document over many lines is the usual mistake, and what the parser finds missing at the end
+  // of its first line would help nobody. Returns if `first` is merely damaged. Reads on: the line
+  // at hand is lost.
+  void refuse_document(std::string_view first) {
+    const std::int64_t number = lines_.number();
+    const char bracket = first[first.find_first_not_of(" \t\n")];
+    if (bracket == '[') fail_array(number);
+    std::string_view next;
+    while (lines_.next(next) && trimmed(next).empty()) {
+    }
+    if (bracket != '{' || trimmed(next).empty() || trimmed(next).front() == '{') return;
+    fail_document(number, "one pretty-printed JSON document",
+                  "`jq -c .` writes each object on one line");
   }
 
   void read_line(std::string_view line) {
     const Json json = parse(line);
+    if (json.kind == Json::Kind::array && result_.series.empty()) fail_array(lines_.number());
     if (json.kind != Json::Kind::object) {
       fail_here("{} instead of a series, expected an object with \"start\" and \"target\"",
                 described(json));
@@ -215,6 +244,15 @@ class JsonLinesReader {
 };
 
 }  // namespace
+
+bool looks_like_json(std::string_view head) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t first = head.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return false;
+  if (head[first] == '{') return true;
+  const std::size_t second = head.find_first_not_of(kBlank, first + 1);
+  return head[first] == '[' && second != std::string_view::npos && head[second] == '{';
+}
 
 JsonLines read_json_lines(TextInput& input) { return JsonLinesReader(input).read(); }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/csv.h"
@@ -24,6 +25,10 @@ struct JsonLines {
   std::vector<JsonSeries> series = {};
   std::vector<std::string> warnings = {};
 };
+
+// Whether a text that begins like this is JSON: no CSV header begins with a brace, or with a
+// bracket and then a brace.
+bool looks_like_json(std::string_view head);
 
 // Error(corrupt_file) names file and line. A line may have 64 MB.
 JsonLines read_json_lines(TextInput& input);

@@ -20,6 +20,10 @@ constexpr std::pair<InputFormat, std::string_view> kFormatNames[] = {
     {InputFormat::jsonl, "jsonl"},
 };
 
+// How a table of several series below each other is told from others.
+constexpr std::string_view kLongNames =
+    "a long table names its columns unique_id, ds and y (or item_id, timestamp, target)";
+
 // Finds a std::string by a view of the buffer, without making a string of it.
 struct TextHash {
   using is_transparent = void;
@@ -136,9 +140,15 @@ class TableReader {
       value = std::numeric_limits<float>::quiet_NaN();
       return;
     }
-    const bool may_select = cell == Cell::text && options_.columns.empty();
-    fail(ErrorCode::corrupt_file, "{}: {}{}", reader_.where(name), complaint(cell, text),
-         may_select ? "; --columns can leave this column out" : "");
+    std::string hint;
+    if (cell == Cell::text && options_.columns.empty()) {
+      hint = "; --columns can leave this column out";
+      // Three columns, one of them words: series below each other, under names we do not know.
+      if (table_.format == InputFormat::csv_wide) {
+        hint += fmt::format(", or if it says which series a row belongs to: {}", kLongNames);
+      }
+    }
+    fail(ErrorCode::corrupt_file, "{}: {}{}", reader_.where(name), complaint(cell, text), hint);
   }
 
   void read_time() {
@@ -201,8 +211,14 @@ class TableReader {
         fmt::format("{} ({})", place(file_, line, time_column_ + 1), quoted(table_.time_name));
     const std::string of = rows.id.empty() ? "" : fmt::format(" of {}", quoted(rows.id));
     if (time_ == rows.times.back()) {
-      fail(ErrorCode::corrupt_file, "{}: the time {}{} stands twice, expected it once", where,
-           format_time(time_, clock_.style()), of);
+      const bool no_ids = table_.id_name.empty();
+      fail(ErrorCode::corrupt_file, "{}: the time {}{} stands twice, expected it once{}{}", where,
+           format_time(time_, clock_.style()), of,
+           no_ids ? "; if a row belongs to one of several series: " : "",
+           !no_ids ? ""
+           : table_.format == InputFormat::csv_ohlcv
+               ? "bars of several symbols have a symbol column"
+               : kLongNames);
     }
     fail(ErrorCode::corrupt_file,
          "{}: the time {}{} comes after {}, expected increasing times; sort the file by time",

@@ -25,6 +25,9 @@ struct TableOptions {
   std::vector<std::string> columns = {};
   // Read besides, where the table has them and its series go by their columns, not by an id.
   std::vector<std::string> also = {};
+  // Without `columns` and without a symbol column: open, high, low and close of an OHLCV table, the
+  // variates of one series, instead of `close` alone.
+  bool whole_bars = false;
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
 };

@@ -17,25 +17,44 @@ namespace {
 constexpr double kFontSize = 13;
 constexpr double kSmallSize = 12;  // ticks, footnote and note, as in the style sheet
 constexpr double kTitleSize = 17;
-constexpr double kOriginGap = 6;      // between the forecast's origin and its label
+constexpr double kOriginGap = 6;   // between the forecast's origin and its label
+constexpr double kLabelLift = 14;  // of unit and origin's label above the frame: the highest tick
+                                   // may stand on its edge
+constexpr double kLabelRow = 16;   // from one row of labels to the next
 constexpr double kBandOpacity = 0.2;  // of each band; nested bands add up
 constexpr std::string_view kFontFamily =
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
-// The values of a forecast with the last observation in front, so that a line or band grows out of
-// the history. One step alone stays alone: it is drawn as a dot and a bar.
+// Values after the history with the last observation in front, so that a line or band grows out of
+// it. One step alone stays alone: it is drawn as a dot and a bar.
 struct Joined {
   std::vector<float> values;
   std::size_t first;  // step of values[0]
 };
 
-Joined join(const FanView& view, std::span<const float> forecast) {
-  Joined joined{{forecast.begin(), forecast.end()}, view.history.size()};
-  if (forecast.size() < 2 || view.history.empty()) return joined;
-  if (!std::isfinite(view.history.back()) || !std::isfinite(forecast.front())) return joined;
+Joined join(const FanView& view, std::span<const float> values) {
+  Joined joined{{values.begin(), values.end()}, view.history.size()};
+  if (values.size() < 2 || view.history.empty()) return joined;
+  if (!std::isfinite(view.history.back()) || !std::isfinite(values.front())) return joined;
   joined.values.insert(joined.values.begin(), view.history.back());
   --joined.first;
   return joined;
+}
+
+// The forecast, joined to a history it continues.
+Joined join_forecast(const FanView& view, std::span<const float> values) {
+  if (view.continues) return join(view, values);
+  return {{values.begin(), values.end()}, view.history.size()};
+}
+
+// Whether the move from the last observation to `first` has its like among the history's.
+bool within_moves(std::span<const float> history, float first) {
+  float longest = -1;
+  for (std::size_t i = 1; i < history.size(); ++i) {
+    const float move = std::abs(history[i] - history[i - 1]);
+    if (std::isfinite(move)) longest = std::max(longest, move);
+  }
+  return !history.empty() && std::abs(first - history.back()) <= longest;  // false for a NaN
 }
 
 // Draws from top to bottom; `y_` is the lower edge of what is there already.
@@ -49,7 +68,7 @@ class Drawing {
     place_frame(axis);
     if (layout_.alone) draw_heading();
     draw_legend();
-    y_ += needs_label_row() ? 40 : 24;
+    y_ += 16 + kLabelLift + (needs_label_row() ? kLabelRow : 0);
     frame_.top = y_;
     frame_.bottom = y_ + layout_.plot_height;
     draw_value_axis(axis);
@@ -164,7 +183,7 @@ class Drawing {
       svg_.text("t-tick", frame_.left - 8, y + 4, tick.label, "end");
     }
     if (chart().y_label.empty()) return;
-    const double y = frame_.top - (needs_label_row() ? 24 : 8);
+    const double y = frame_.top - kLabelLift - (needs_label_row() ? kLabelRow : 0);
     svg_.text("t-tick", layout_.margin, y,
               fit_text(clean_text(chart().y_label), kSmallSize, inner_width()));
   }
@@ -176,8 +195,8 @@ class Drawing {
 
   void draw_bands() {
     for (const FanChart::Band& band : chart().bands) {
-      Joined low = join(view_, band.low);
-      Joined high = join(view_, band.high);
+      Joined low = join_forecast(view_, band.low);
+      Joined high = join_forecast(view_, band.high);
       if (low.first != high.first) {  // a gap at one end of the first step
         low = {band.low, view_.history.size()};
         high = {band.high, view_.history.size()};
@@ -192,13 +211,14 @@ class Drawing {
 
   void draw_origin() {
     if (!view_.history.empty()) {
-      const PathData rule =
-          PathData().move_to(origin_x_, frame_.top - 18).line_to(origin_x_, frame_.bottom);
+      const PathData rule = PathData()
+                                .move_to(origin_x_, frame_.top - kLabelLift - 10)
+                                .line_to(origin_x_, frame_.bottom);
       svg_.element("path", {{"class", "t-origin"}, {"d", rule.text()}});
     }
     const double offset = origin_label_leads_ ? -kOriginGap : kOriginGap;
     const bool fits = origin_label_left_ > layout_.margin;
-    svg_.text("t-origin-label", fits ? origin_x_ + offset : layout_.margin, frame_.top - 8,
+    svg_.text("t-origin-label", fits ? origin_x_ + offset : layout_.margin, frame_.top - kLabelLift,
               origin_label_, fits && origin_label_leads_ ? "end" : "start");
   }
 
@@ -217,13 +237,11 @@ class Drawing {
     draw_line("t-history", view_.history, 0);
     // A single step has no line of its own: a thin link shows where it comes from.
     const bool single = chart().median.size() == 1;
-    if (single && !view_.history.empty()) {
+    if (single && view_.continues) {
       const std::array<float, 2> link = {view_.history.back(), chart().median.front()};
-      if (std::isfinite(link[0]) && std::isfinite(link[1])) {
-        draw_line("t-link", link, view_.history.size() - 1);
-      }
+      draw_line("t-link", link, view_.history.size() - 1);
     }
-    const Joined median = join(view_, chart().median);
+    const Joined median = join_forecast(view_, chart().median);
     draw_line("t-median", median.values, median.first);
     if (chart().actual.empty()) return;
     const Joined actual = join(view_, chart().actual);
@@ -329,6 +347,7 @@ FanView::FanView(const FanChart& checked_chart) : chart(checked_chart), history(
       high = std::max(high, static_cast<double>(value));
     }
   };
+  continues = within_moves(history, chart.median.front());
   include(history);
   include(chart.median);
   include(chart.actual);

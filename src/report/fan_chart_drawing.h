@@ -30,6 +30,10 @@ struct FanView {
   std::vector<std::int64_t> times;  // [history + forecast], or empty
   DatePrecision precision = DatePrecision::year;
   double low, high;  // of all values shown; low > high if there is none
+  // The forecast may be drawn as one line with the history: its first step is no longer than the
+  // longest one shown there. A jump beyond that is the model's, and a gap says so; a line would
+  // draw a cliff that nobody predicted.
+  bool continues = false;
 };
 
 struct FanLayout {
