@@ -27,7 +27,7 @@ namespace {
 struct Flags {
   std::vector<std::string> data;
   std::optional<std::string> horizon, windows, stride, season, context, samples, missing, columns,
-      format, freq, json, report;
+      format, freq, json, report, plots;
   bool progress = false;
   CommonFlags common;
 };
@@ -73,6 +73,12 @@ io::ReadOptions read_options_of(const Flags& flags) {
   return read;
 }
 
+// A path that names the data set has folders in it.
+std::string plot_path(const std::string& folder, std::string name, std::string_view label) {
+  std::replace(name.begin(), name.end(), '/', '_');
+  return fmt::format("{}/{}-{}.svg", folder, name, label);
+}
+
 void check_files(const Flags& flags) {
   if (std::count(flags.data.begin(), flags.data.end(), "-") > 1) {
     fail(ErrorCode::invalid_argument, "DATA names - twice; standard input can be read once");
@@ -82,7 +88,9 @@ void check_files(const Flags& flags) {
   }
   std::vector<NamedPath> inputs;
   for (const std::string& path : flags.data) inputs.push_back({"DATA", path});
-  check_outputs(inputs, {{"--json", flags.json}, {"--report", flags.report}});
+  std::vector<NamedPath> outputs = {{"--json", flags.json}, {"--report", flags.report}};
+  if (flags.plots) outputs.push_back({"--plots", plot_path(*flags.plots, "name", "label")});
+  check_outputs(inputs, outputs);
 }
 
 // ----------------------------------------------------------------------------------------- input
@@ -140,8 +148,30 @@ std::vector<Dataset> read_datasets(const Flags& flags, const eval::EvalOptions& 
 
 // ---------------------------------------------------------------------------------------- output
 
-void write_results(const Flags& flags, const eval::EvalReport& report, const std::string& page) {
-  if (flags.report) io::write_file_atomically(*flags.report, page);
+// [data set][notable window]
+using Charts = std::vector<std::vector<WindowChart>>;
+
+std::string page_of(const eval::EvalReport& report, const Charts& charts) {
+  std::vector<std::vector<report::FanChart>> figures;
+  for (const std::vector<WindowChart>& windows : charts) {
+    std::vector<report::FanChart>& list = figures.emplace_back();
+    for (const WindowChart& window : windows) list.push_back(window.chart);
+  }
+  return eval::page_html(report, figures);
+}
+
+void write_plots(const std::string& folder, const eval::EvalReport& report, const Charts& charts) {
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    for (const auto& [label, chart] : charts[i]) {
+      io::write_file_atomically(plot_path(folder, report.datasets[i].name, label),
+                                report::fan_chart_svg(chart));
+    }
+  }
+}
+
+void write_results(const Flags& flags, const eval::EvalReport& report, const Charts& charts) {
+  if (flags.report) io::write_file_atomically(*flags.report, page_of(report, charts));
+  if (flags.plots) write_plots(*flags.plots, report, charts);
   if (flags.json == "-") {
     eval::write_json(report, write_stdout);
     return;
@@ -171,21 +201,22 @@ int evaluate(const Flags& flags) {
     loaded.engine.forecast_into(batch, forecast_options, out);
   };
   eval::EvalReport report{.windows = options.windows, .context = options.forecast.max_context};
-  std::vector<std::vector<report::FanChart>> charts;
+  Charts charts;
   for (Dataset& dataset : datasets) {
     Progress progress(fmt::format("eval {}", dataset.name), "windows", flags.progress);
     options.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
     eval::DatasetResult result = eval::evaluate(dataset.input, dataset.plan, options, forecaster);
     result.name = dataset.name;
     result.file = dataset.file;
-    if (flags.report) charts.push_back(window_charts(dataset.input, result, options, loaded));
+    if (flags.report || flags.plots) {
+      charts.push_back(window_charts(dataset.input, result, options, loaded));
+    }
     report.datasets.push_back(std::move(result));
     dataset.input = {};  // the next one needs the memory more
   }
   report.engine = loaded.block();
-  const std::string page = flags.report ? eval::page_html(report, charts) : std::string();
   InterruptGuard::check();
-  write_results(flags, report, page);
+  write_results(flags, report, charts);
   return 0;
 }
 
@@ -216,6 +247,7 @@ void add_eval(Arguments& arguments) {
       .option("--json", "FILE", flags->json, "every figure of every series as JSON; - is stdout")
       .option("--report", "FILE", flags->report,
               "page with tables and the best, median and worst windows as charts")
+      .option("--plots", "FOLDER", flags->plots, "those charts as FOLDER/NAME-best.svg and so on")
       .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
   add_common_options(command, flags->common);
   command.note(kVariablesNote);

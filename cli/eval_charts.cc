@@ -44,22 +44,30 @@ report::FanChart make_chart(const io::InputData& input, const eval::DatasetResul
     return copy_of(std::span(forecast.quantiles).subspan(i * horizon, horizon));
   };
   report::FanChart chart;
-  chart.title = fmt::format("The {} window: {}, {}", notable.label, series.id,
-                            steps_in_words(forecast.horizon, *series.axis));
+  const std::string name =
+      series.id == result.name ? series.id : fmt::format("{} {}", result.name, series.id);
+  const std::size_t num_windows = result.windows.size();
+  chart.title = fmt::format(
+      "{}, {}: the {} {}", name, steps_in_words(forecast.horizon, *series.axis), notable.label,
+      num_windows == 1 ? "window" : fmt::format("of {} windows", num_windows));
   chart.subtitle = fmt::format(
       "Quantile loss {:.2f} times what seasonal naive gets wrong in the history before it",
       notable.window.loss);
   chart.y_label = series.id;
-  chart.footnote = fmt::format("{}, {} values of history seen by {}", result.name,
-                               forecast.context_length, loaded.model.name);
+  chart.footnote = fmt::format("toto.cpp {}, model {}{}, from {} values of history", version(),
+                               loaded.model.name, loaded.trained() ? "" : " (untrained)",
+                               forecast.context_length);
   chart.warn_untrained = !loaded.trained();
   chart.median = level(eval::kMedian);
   chart.bands = {{.label = "80 %", .low = level(1), .high = level(17)},
                  {.label = "50 %", .low = level(4), .high = level(14)}};
   chart.actual = copy_of(values.subspan(start, horizon));
-  // As much history as the chart would pick by itself, without copying the rest.
-  constexpr std::size_t kLeastHistory = 120;
-  const std::size_t shown = std::min(start, std::max(3 * horizon, kLeastHistory));
+  // Two seasons tell what repeats, unless they would leave no room for the window itself.
+  constexpr std::size_t kLeastHistory = 40;
+  const std::size_t seasons = 2 * static_cast<std::size_t>(scored.season);
+  const std::size_t shown =
+      std::min(start, std::max({3 * horizon, std::min(seasons, 8 * horizon), kLeastHistory}));
+  chart.max_history = static_cast<int>(shown);
   chart.history = copy_of(values.subspan(start - shown, shown));
   set_times(series, start - shown, start, chart);
   return chart;
@@ -67,18 +75,18 @@ report::FanChart make_chart(const io::InputData& input, const eval::DatasetResul
 
 }  // namespace
 
-std::vector<report::FanChart> window_charts(const io::InputData& input,
-                                            const eval::DatasetResult& result,
-                                            const eval::EvalOptions& options,
-                                            const LoadedEngine& loaded) {
+std::vector<WindowChart> window_charts(const io::InputData& input,
+                                       const eval::DatasetResult& result,
+                                       const eval::EvalOptions& options,
+                                       const LoadedEngine& loaded) {
   const ForecastOptions forecast_options = eval::forecast_options(options);
-  std::vector<report::FanChart> charts;
+  std::vector<WindowChart> charts;
   for (const eval::NotableWindow& notable : eval::notable_windows(result)) {
     const io::InputSeries& series = input.series[result.series[notable.window.series].position];
     const Forecast forecast = loaded.engine.forecast(
         eval::context_before(series, notable.window.start, forecast_options.max_context),
         forecast_options);
-    charts.push_back(make_chart(input, result, notable, forecast, loaded));
+    charts.push_back({notable.label, make_chart(input, result, notable, forecast, loaded)});
   }
   return charts;
 }

