@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,10 @@ io::ReadOptions read_options_of(const Flags& flags) {
   return read;
 }
 
+std::string stem_of(const std::string& path) {
+  return path == "-" ? "standard input" : std::filesystem::path(path).stem().string();
+}
+
 // A path that names the data set has folders in it.
 std::string plot_path(const std::string& folder, std::string name, std::string_view label) {
   std::replace(name.begin(), name.end(), '/', '_');
@@ -89,7 +94,13 @@ void check_files(const Flags& flags) {
   std::vector<NamedPath> inputs;
   for (const std::string& path : flags.data) inputs.push_back({"DATA", path});
   std::vector<NamedPath> outputs = {{"--json", flags.json}, {"--report", flags.report}};
-  if (flags.plots) outputs.push_back({"--plots", plot_path(*flags.plots, "name", "label")});
+  if (flags.plots) {
+    if (std::error_code ignored; std::filesystem::is_regular_file(*flags.plots, ignored)) {
+      fail(ErrorCode::invalid_argument, "--plots is {}, a file; expected a folder",
+           io::quoted(*flags.plots));
+    }
+    outputs.push_back({"--plots", plot_path(*flags.plots, stem_of(flags.data.front()), "best")});
+  }
   check_outputs(inputs, outputs);
 }
 
@@ -101,10 +112,6 @@ struct Dataset {
   io::InputData input;
   eval::WindowPlan plan;
 };
-
-std::string stem_of(const std::string& path) {
-  return path == "-" ? "standard input" : std::filesystem::path(path).stem().string();
-}
 
 void warn_of_windows(const Dataset& dataset) {
   constexpr std::size_t kMostNames = 3;

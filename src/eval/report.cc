@@ -38,17 +38,22 @@ void write_metrics(io::JsonWriter& json, const Scores& scores) {
   json.end_object();
 }
 
-// `ratios_to(baseline)` for each of them.
-template <typename RatiosTo>
-void write_ratios(io::JsonWriter& json, std::string_view name, const RatiosTo& ratios_to) {
+void write_ratios(io::JsonWriter& json, const Ratios& ratios) {
+  write_figure(json, "mase", ratios.mase);
+  write_figure(json, "wql", ratios.wql);
+  write_figure(json, "crps", ratios.crps);
+  write_figure(json, "mae", ratios.mae);
+}
+
+// Geometric means, `mean_to(baseline)` for each of them, and how many ratios of WQL they are of.
+template <typename MeanTo>
+void write_means(io::JsonWriter& json, std::string_view name, const MeanTo& mean_to) {
   json.key(name).begin_object();
   for (const Contender baseline : kBaselines) {
-    const Ratios ratios = ratios_to(baseline);
+    const RatioMean mean = mean_to(baseline);
     json.key(key_of(baseline)).begin_object();
-    write_figure(json, "mase", ratios.mase);
-    write_figure(json, "wql", ratios.wql);
-    write_figure(json, "crps", ratios.crps);
-    write_figure(json, "mae", ratios.mae);
+    write_ratios(json, mean.mean());
+    json.field("count", static_cast<std::uint64_t>(mean.num_wql()));
     json.end_object();
   }
   json.end_object();
@@ -58,7 +63,13 @@ void write_result(io::JsonWriter& json, const Scores& scores) {
   json.field("windows", scores.of(Contender::model).windows);
   json.field("steps", scores.of(Contender::model).steps);
   write_metrics(json, scores);
-  write_ratios(json, "ratios", [&](Contender baseline) { return scores.ratios_to(baseline); });
+  json.key("ratios").begin_object();
+  for (const Contender baseline : kBaselines) {
+    json.key(key_of(baseline)).begin_object();
+    write_ratios(json, scores.ratios_to(baseline));
+    json.end_object();
+  }
+  json.end_object();
 }
 
 void write_dataset(io::JsonWriter& json, const DatasetResult& result, const io::TextSink& sink) {
@@ -67,8 +78,8 @@ void write_dataset(io::JsonWriter& json, const DatasetResult& result, const io::
   json.field("description", result.description);
   json.field("num_series", static_cast<std::uint64_t>(result.series.size()));
   write_result(json, result.total);
-  write_ratios(json, "series_geometric_mean",
-               [&](Contender baseline) { return result.series_mean(baseline).mean(); });
+  write_means(json, "series_geometric_mean",
+              [&](Contender baseline) { return result.series_mean(baseline); });
   json.key("skipped").begin_array();
   for (const SkippedSeries& skipped : result.skipped) {
     json.begin_object().field("id", skipped.id).field("reason", skipped.reason).end_object();
@@ -144,8 +155,7 @@ void write_json(const EvalReport& report, const io::TextSink& sink) {
   json.key("datasets").begin_array();
   for (const DatasetResult& result : report.datasets) write_dataset(json, result, sink);
   json.end_array();
-  write_ratios(json, "geometric_mean",
-               [&](Contender baseline) { return report.overall(baseline).mean(); });
+  write_means(json, "geometric_mean", [&](Contender baseline) { return report.overall(baseline); });
   json.end_object();
   sink(json.take());
 }

@@ -87,7 +87,11 @@ Cells mean_cells(std::string name, const std::function<RatioMean(Contender)>& me
 }
 
 Cells overall_cells(const EvalReport& report) {
-  return mean_cells(fmt::format("geometric mean of {}", report.datasets.size()),
+  // A data set without a ratio is not quietly counted.
+  const std::size_t counted = report.overall(Contender::seasonal_naive).num_wql();
+  const std::size_t all = report.datasets.size();
+  return mean_cells(counted == all ? fmt::format("geometric mean of {}", all)
+                                   : fmt::format("geometric mean of {} of {}", counted, all),
                     [&](Contender baseline) { return report.overall(baseline); });
 }
 
