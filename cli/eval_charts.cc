@@ -46,13 +46,14 @@ report::FanChart make_chart(const io::InputData& input, const eval::DatasetResul
   report::FanChart chart;
   const std::string name =
       series.id == result.name ? series.id : fmt::format("{} {}", result.name, series.id);
-  const std::size_t num_windows = result.windows.size();
   chart.title = fmt::format(
       "{}, {}: the {} {}", name, steps_in_words(forecast.horizon, *series.axis), notable.label,
-      num_windows == 1 ? "window" : fmt::format("of {} windows", num_windows));
-  chart.subtitle = fmt::format(
-      "Quantile loss {:.2f} times what seasonal naive gets wrong in the history before it",
-      notable.window.loss);
+      notable.among == 1 ? "window" : fmt::format("of {} windows", notable.among));
+  chart.subtitle =
+      notable.window.scaled
+          ? fmt::format("Quantile loss {:.2f} times what seasonal naive gets wrong before it",
+                        notable.window.loss)
+          : fmt::format("Quantile loss {:.4g} a step", notable.window.loss);
   chart.y_label = series.id;
   chart.footnote = fmt::format("toto.cpp {}, model {}{}, from {} values of history", version(),
                                loaded.model.name, loaded.trained() ? "" : " (untrained)",

@@ -299,12 +299,18 @@ TEST(EvalResult, NotableWindowsAreTheBestTheMiddleAndTheWorst) {
     return text;
   };
   EXPECT_EQ(labels(), "");
-  result.windows = {{.series = 0, .start = 7, .loss = 3}};
+  result.windows = {{.series = 0, .start = 7, .loss = 3, .scaled = true}};
   EXPECT_EQ(labels(), "only 7, ");
-  result.windows.push_back({.series = 0, .start = 8, .loss = 1});
+  result.windows.push_back({.series = 0, .start = 8, .loss = 1, .scaled = true});
   EXPECT_EQ(labels(), "best 8, worst 7, ");
-  result.windows.push_back({.series = 0, .start = 9, .loss = 2});
+  result.windows.push_back({.series = 0, .start = 9, .loss = 2, .scaled = true});
   EXPECT_EQ(labels(), "best 8, median 9, worst 7, ");
+  // Losses in the unit of the data are not compared with scaled ones.
+  result.windows.push_back({.series = 0, .start = 10, .loss = 0.1, .scaled = false});
+  EXPECT_EQ(labels(), "best 8, median 9, worst 7, ");
+  EXPECT_EQ(notable_windows(result).front().among, 3u);
+  for (WindowLoss& window : result.windows) window.scaled = false;
+  EXPECT_EQ(labels(), "best 10, median 9, worst 7, ");
 }
 
 TEST(EvalResult, AForecastThatIsNoNumberIsRefused) {
@@ -335,7 +341,7 @@ TEST(EvalResult, FiguresWithoutAValueAreNull) {
   report.datasets.push_back(
       evaluate(input, plan_windows(input, options.windows), options, std::ref(recorder)));
   EXPECT_FALSE(report.datasets[0].total.metrics(Contender::model).mase);
-  EXPECT_TRUE(notable_windows(report.datasets[0]).empty());
+  ASSERT_EQ(notable_windows(report.datasets[0]).size(), 1u) << "shown all the same";
   std::string json;
   write_json(report, [&](std::string_view text) { json += text; });
   EXPECT_NE(json.find("\"mase\": null"), std::string::npos);

@@ -3,12 +3,12 @@
 
     tools/make_results.py --data DATA --work WORK --download
     tools/make_results.py --data DATA --work WORK --check    # exit code 1 unless every bound holds
-    tools/make_results.py --data DATA --work WORK --charts   # also writes docs/images/forecast_*.svg
+    tools/make_results.py --data DATA --work WORK --charts   # also docs/images/forecast_*.svg
 
 Writes bench/results/accuracy.md and accuracy.json, and the table into the model card; with --model,
 which is not the bundled one, all of it goes to WORK/results instead. The sets are
-those of tools/held_out.py; `toto eval` scores the model, seasonal naive and persistence; AutoETS and
-AutoTheta come from statsforecast and are scored here, from their quantiles, by the same
+those of tools/held_out.py; `toto eval` scores the model, seasonal naive and persistence; AutoETS
+and AutoTheta come from statsforecast and are scored here, from their quantiles, by the same
 definitions. What this script makes of seasonal naive must agree with `toto eval`, or it stops.
 
 Needs a virtual environment with `pip install statsforecast`. Fitting takes hours the first time and

@@ -59,7 +59,7 @@ def forecast(task: HeldOut, name: str, limit: int, folder: Path) -> Values:
             answer = _model(name, task.season).forecast(contexts[index], task.horizon, level=BANDS)
         quantiles = _quantiles(answer)
         if not np.isfinite(quantiles).all():
-            raise ArithmeticError(f"{name} on window {index} of {task.name} gave no finite forecast")
+            raise ArithmeticError(f"{name} gave no finite forecast of {task.name}, window {index}")
         done.append(quantiles)
         if len(done) % PART == 0 or len(done) == len(contexts):
             temporary = kept.with_name(f".{kept.name}")

@@ -97,10 +97,11 @@ class Evaluation {
            "expected finite ones; `toto inspect` describes the model",
            series_of(job).id, job.start);
     }
-    if (unit) {
-      const double loss = ours.quantile_loss / static_cast<double>(ours.steps) / *unit;
-      result_.windows.push_back({.series = job.series, .start = job.start, .loss = loss});
-    }
+    const double loss = ours.quantile_loss / static_cast<double>(ours.steps);
+    result_.windows.push_back({.series = job.series,
+                               .start = job.start,
+                               .loss = unit ? loss / *unit : loss,
+                               .scaled = unit.has_value()});
     result_.series[job.series].scores += scores;
   }
 
@@ -166,13 +167,18 @@ DatasetResult evaluate(const io::InputData& input, const WindowPlan& plan,
 
 std::vector<NotableWindow> notable_windows(const DatasetResult& result) {
   std::vector<WindowLoss> order = result.windows;
+  const auto is_scaled = [](const WindowLoss& window) { return window.scaled; };
+  if (std::any_of(order.begin(), order.end(), is_scaled)) {
+    std::erase_if(order, std::not_fn(is_scaled));
+  }
   std::stable_sort(order.begin(), order.end(),
                    [](const WindowLoss& a, const WindowLoss& b) { return a.loss < b.loss; });
-  if (order.empty()) return {};
-  if (order.size() == 1) return {{"only", order.front()}};
-  std::vector<NotableWindow> notable = {{"best", order.front()}};
-  if (order.size() > 2) notable.push_back({"median", order[order.size() / 2]});
-  notable.push_back({"worst", order.back()});
+  const std::size_t among = order.size();
+  if (among == 0) return {};
+  if (among == 1) return {{"only", order.front(), among}};
+  std::vector<NotableWindow> notable = {{"best", order.front(), among}};
+  if (among > 2) notable.push_back({"median", order[among / 2], among});
+  notable.push_back({"worst", order.back(), among});
   return notable;
 }
 

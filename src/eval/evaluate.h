@@ -35,7 +35,8 @@ struct Scores {
 struct WindowLoss {
   std::size_t series = 0;  // in DatasetResult::series
   std::size_t start = 0;   // first step
-  double loss = 0;         // the model's quantile loss a step over the in-sample error
+  double loss = 0;         // the model's quantile loss a step, over the in-sample error if scaled
+  bool scaled = false;     // the in-sample error is known
 };
 
 struct SeriesResult {
@@ -51,7 +52,7 @@ struct DatasetResult {
   std::string description;
   std::vector<SeriesResult> series;
   std::vector<SkippedSeries> skipped;
-  std::vector<WindowLoss> windows;  // in the order of the file; without those of unknown loss
+  std::vector<WindowLoss> windows;  // in the order of the file
   Scores total;
 
   // Geometric mean over the series of the model's ratio to a baseline.
@@ -81,10 +82,12 @@ Series context_before(const io::InputSeries& series, std::size_t start, int max_
 DatasetResult evaluate(const io::InputData& input, const WindowPlan& plan,
                        const EvalOptions& options, const Forecaster& forecaster);
 
-// The windows with the smallest, the middle and the largest loss; fewer if there are fewer.
+// The windows with the smallest, the middle and the largest loss; fewer if there are fewer. Scaled
+// losses are compared with each other; others only where no window has a scaled one.
 struct NotableWindow {
   std::string label;  // "best"
   WindowLoss window;
+  std::size_t among = 0;  // the number of windows compared
 };
 std::vector<NotableWindow> notable_windows(const DatasetResult& result);
 

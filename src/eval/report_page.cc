@@ -33,7 +33,7 @@ struct BarLayout {
   double width, label_width;
 };
 constexpr BarLayout kWideBars = {"wide", 880, 190};
-constexpr BarLayout kNarrowBars = {"narrow", 400, 110};
+constexpr BarLayout kNarrowBars = {"narrow", 400, 122};
 
 constexpr double kFontSize = 13, kBarHeight = 9, kRowHeight = 34, kTop = 44;
 
@@ -61,6 +61,11 @@ std::string draw_bars(std::span<const Bar> bars, const BarLayout& layout) {
   swatch("t-bar-second", swatch("t-bar", 0, "over seasonal naive"), "over its bands");
   const double one = x(1);
   svg.text("t-tick", one, kTop - 12, "1: as good", "middle");
+  // Before the numbers, whose outline then keeps it off them.
+  const double bottom = height - 22;
+  svg.element("path",
+              {{"class", "t-origin"},
+               {"d", report::PathData().move_to(one, kTop - 6).line_to(one, bottom).text()}});
   double y = kTop;
   for (const Bar& bar : bars) {
     svg.text("t-legend", 0, y + 15,
@@ -80,8 +85,6 @@ std::string draw_bars(std::span<const Bar> bars, const BarLayout& layout) {
     }
     y += kRowHeight;
   }
-  svg.element("path", {{"class", "t-origin"},
-                       {"d", report::PathData().move_to(one, kTop - 6).line_to(one, y).text()}});
   svg.close();
   return svg.markup();
 }

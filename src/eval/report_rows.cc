@@ -33,8 +33,9 @@ Cells ratio_row(std::string name, const Ratios& naive, const Ratios& bands,
 
 std::string figure_text(std::optional<double> value) {
   if (!value) return "-";
+  if (*value == 0) return "0";
   const double size = std::abs(*value);
-  if (size >= 1e7 || (size > 0 && size < 1e-4)) return fmt::format("{:.3e}", *value);
+  if (size >= 1e7 || size < 1e-4) return fmt::format("{:.3e}", *value);
   if (size >= 1000) return fmt::format("{:.0f}", *value);
   if (size >= 100) return fmt::format("{:.1f}", *value);
   if (size >= 10) return fmt::format("{:.2f}", *value);

@@ -166,7 +166,8 @@ def main() -> int:
                     else:
                         agree = abs(found - expected) <= TOLERANCE * abs(expected)
                     if not agree:
-                        problems.append(f"{dataset['name']} {name} {figure}: {found}, not {expected}")
+                        where = f"{dataset['name']} {name} {figure}"
+                        problems.append(f"{where}: {found}, not {expected}")
                 if name != "model":
                     ratios.setdefault(name, []).append(computed["model"]["wql"] / wanted["wql"])
         for name, values in ratios.items():
