@@ -92,6 +92,7 @@ void check_files(const Flags& flags) {
     fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
   }
   std::vector<NamedPath> inputs;
+  inputs.reserve(flags.data.size());
   for (const std::string& path : flags.data) inputs.push_back({"DATA", path});
   std::vector<NamedPath> outputs = {{"--json", flags.json}, {"--report", flags.report}};
   if (flags.plots) {
@@ -136,6 +137,7 @@ void warn_of_windows(const Dataset& dataset) {
 std::vector<Dataset> read_datasets(const Flags& flags, const eval::EvalOptions& options) {
   const io::ReadOptions read = read_options_of(flags);
   std::vector<std::string> stems;
+  stems.reserve(flags.data.size());
   for (const std::string& path : flags.data) stems.push_back(stem_of(path));
   std::vector<Dataset> datasets;
   for (std::size_t i = 0; i < flags.data.size(); ++i) {

@@ -94,8 +94,9 @@ std::vector<float> seasonal_naive_bands(std::span<const float> history, std::siz
   quantiles.reserve(kNumLevels * horizon);
   for (std::size_t i = 0; i < kNumLevels; ++i) {
     for (std::size_t step = 0; step < horizon; ++step) {
-      const double seasons = static_cast<double>(step / season) + 1;
-      const double value = points[step] + spread * std::sqrt(seasons) * normal_quantile(i);
+      const std::size_t seasons = step / season + 1;
+      const double value =
+          points[step] + spread * std::sqrt(static_cast<double>(seasons)) * normal_quantile(i);
       quantiles.push_back(static_cast<float>(std::clamp(value, -kLargest, kLargest)));
     }
   }

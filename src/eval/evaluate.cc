@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -171,8 +172,9 @@ std::vector<NotableWindow> notable_windows(const DatasetResult& result) {
   if (std::any_of(order.begin(), order.end(), is_scaled)) {
     std::erase_if(order, std::not_fn(is_scaled));
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const WindowLoss& a, const WindowLoss& b) { return a.loss < b.loss; });
+  std::sort(order.begin(), order.end(), [](const WindowLoss& a, const WindowLoss& b) {
+    return std::tie(a.loss, a.series, a.start) < std::tie(b.loss, b.series, b.start);
+  });
   const std::size_t among = order.size();
   if (among == 0) return {};
   if (among == 1) return {{"only", order.front(), among}};

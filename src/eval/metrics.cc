@@ -116,8 +116,9 @@ Ratios ratios_of(const Sums& ours, const Sums& theirs) {
 void RatioMean::add(const Ratios& ratios) {
   const auto values = listed(ratios);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]) continue;
-    logs_[i] += std::log(*values[i]);
+    const std::optional<double>& value = values[i];
+    if (!value) continue;
+    logs_[i] += std::log(*value);
     ++counts_[i];
   }
 }
