@@ -69,6 +69,7 @@ report::FanChart make_chart(const io::InputData& input, const eval::DatasetResul
   const std::size_t shown =
       std::min(start, std::max({3 * horizon, std::min(seasons, 8 * horizon), kLeastHistory}));
   chart.max_history = static_cast<int>(shown);
+  chart.first_step = start - shown + 1;
   chart.history = copy_of(values.subspan(start - shown, shown));
   set_times(series, start - shown, start, chart);
   return chart;

@@ -199,6 +199,15 @@ TEST_F(EvalTest, ReportAndPlotsShowTheNotableWindows) {
   }
 }
 
+TEST_F(EvalTest, ChartsWithoutDatesNumberTheStepsOfTheSeries) {
+  write_series("many.jsonl", 1, 300);
+  const Result result = eval({"many.jsonl", "--horizon", "4", "--plots", "plots"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string chart = contents_of(path("plots/many-only.svg"));
+  EXPECT_TRUE(has(chart, "many s0, 4 steps: the only window")) << chart.substr(0, 400);
+  EXPECT_TRUE(has(chart, "Forecast after step 296"));
+}
+
 TEST_F(EvalTest, TheSameBytesForAnyNumberOfThreads) {
   const std::vector<std::string> words = {"in.csv", "--horizon", "40", "--windows", "1"};
   const auto figures = [&](const char* threads) {

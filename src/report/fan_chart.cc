@@ -121,7 +121,7 @@ std::string tooltip_data(const FanView& view) {
   };
   json.begin_object();
   json.field("history", static_cast<std::uint64_t>(origin));
-  json.field("first_number", static_cast<std::uint64_t>(view.skipped + 1));
+  json.field("first_number", static_cast<std::uint64_t>(view.first_number));
   json.field("decimals", value_axis_of(view, kWideLayout).decimals);
   json.key("steps").begin_array();
   for (const std::size_t step : steps) json.value(static_cast<std::uint64_t>(step));
