@@ -18,7 +18,8 @@ ALLOWED = {
     "src/forecast": {"base", "io", "cache", "model", "kernels", "toto"},
     "src/validate": {"base", "io", "toto"},
     "src/report": {"base", "io", "toto"},
-    "cli": {"base", "io", "cache", "validate", "report", "model", "toto"},
+    "src/eval": {"base", "io", "report", "toto"},
+    "cli": {"base", "io", "cache", "validate", "report", "eval", "model", "toto"},
 }
 
 # Third party -> the only places that may include it.

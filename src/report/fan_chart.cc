@@ -121,7 +121,7 @@ std::string tooltip_data(const FanView& view) {
   };
   json.begin_object();
   json.field("history", static_cast<std::uint64_t>(origin));
-  json.field("first_number", static_cast<std::uint64_t>(view.skipped + 1));
+  json.field("first_number", static_cast<std::uint64_t>(view.first_number));
   json.field("decimals", value_axis_of(view, kWideLayout).decimals);
   json.key("steps").begin_array();
   for (const std::size_t step : steps) json.value(static_cast<std::uint64_t>(step));
@@ -150,14 +150,16 @@ std::string tooltip_data(const FanView& view) {
   return escape_script_json(json.take());
 }
 
-// `heading`: the chart's title stands above it; a page of one chart may say it already.
-std::string figure(const FanChart& chart, bool heading) {
+// `heading`: the element for the chart's title; none where the page says it already.
+std::string figure(const FanChart& chart, std::string_view heading) {
   const FanView view(chart);
   std::string html = "<figure>\n";
   const auto add = [&](std::string_view before, std::string_view text, std::string_view after) {
     if (!text.empty()) html += fmt::format("{}{}{}\n", before, escape_xml(text), after);
   };
-  if (heading) add("<h2>", chart.title, "</h2>");
+  if (!heading.empty()) {
+    add(fmt::format("<{}>", heading), chart.title, fmt::format("</{}>", heading));
+  }
   add("<p class=\"subtitle\">", chart.subtitle, "</p>");
   if (chart.warn_untrained) add("<p class=\"note\">", kUntrainedNote, "</p>");
   html += fmt::format("<div class=\"plot\" role=\"img\" aria-label=\"{}\">\n",
@@ -185,8 +187,15 @@ std::string fan_chart_html(std::span<const FanChart> charts, std::string_view pa
   }
   for (const FanChart& chart : charts) check(chart);  // all of them before any work is done
   std::string body;
-  for (const FanChart& chart : charts) body += figure(chart, chart.title != page_title);
+  for (const FanChart& chart : charts) {
+    body += figure(chart, chart.title == page_title ? "" : "h2");
+  }
   return html_page(page_title, body);
+}
+
+std::string fan_chart_figure(const FanChart& chart) {
+  check(chart);
+  return figure(chart, "h3");
 }
 
 }  // namespace toto::report

@@ -2,6 +2,7 @@
 // an SVG for a report or as a page to read values from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,7 +22,7 @@ struct FanChart {
   std::string subtitle;
   std::string y_label;   // what is measured, with its unit
   std::string footnote;  // source, model
-  // Seconds since the epoch, UTC, not descending; both lists empty: steps are numbered from 1 on.
+  // Seconds since the epoch, UTC, not descending; both lists empty: steps are numbered.
   // Steps stand equally far apart whatever their times, so nights and weekends without data take no
   // room.
   std::vector<std::int64_t> history_times;
@@ -30,6 +31,7 @@ struct FanChart {
   std::vector<float> median;    // [step], at least one
   std::vector<Band> bands;      // widest first
   std::vector<float> actual;    // empty, or [step]: what came to pass, as far as it is known
+  std::size_t first_step = 1;   // number of history[0], where steps are numbered
   int max_history = 0;          // newest points drawn; 0: three times the horizon, at least 120
   bool warn_untrained = false;  // say that the weights were never trained
 };
@@ -42,5 +44,8 @@ std::string fan_chart_svg(const FanChart& chart);
 // One page with all charts, each drawn for a wide and for a narrow window, with a crosshair and a
 // tooltip for mouse, touch and arrow keys. A single file; asks for nothing from anywhere.
 std::string fan_chart_html(std::span<const FanChart> charts, std::string_view page_title);
+
+// One of those charts for a page that holds other things too; goes into html_page's body.
+std::string fan_chart_figure(const FanChart& chart);
 
 }  // namespace toto::report

@@ -254,7 +254,7 @@ class Drawing {
     svg_.element("path", {{"class", "t-axis"}, {"d", rule.text()}});
     const std::vector<StepTick> ticks =
         view_.times.empty()
-            ? number_ticks(view_.skipped + 1, view_.steps(), frame_.step_width(), kSmallSize)
+            ? number_ticks(view_.first_number, view_.steps(), frame_.step_width(), kSmallSize)
             : calendar_ticks(view_.times, frame_.step_width(), kSmallSize);
     // Centred under its tick, but never over the edge of the drawing.
     const auto place = [&](double x, double baseline, const std::string& label) {
@@ -330,7 +330,8 @@ FanView::FanView(const FanChart& checked_chart) : chart(checked_chart), history(
   const std::size_t wanted = chart.max_history > 0
                                  ? static_cast<std::size_t>(chart.max_history)
                                  : std::max(3 * chart.median.size(), kLeastHistory);
-  skipped = history.size() - std::min(history.size(), wanted);
+  const std::size_t skipped = history.size() - std::min(history.size(), wanted);
+  first_number = chart.first_step + skipped;
   history = history.subspan(skipped);
   if (!chart.forecast_times.empty()) {
     times.assign(chart.history_times.begin() + static_cast<std::ptrdiff_t>(skipped),
@@ -358,7 +359,7 @@ FanView::FanView(const FanChart& checked_chart) : chart(checked_chart), history(
 }
 
 std::string FanView::when(std::size_t step) const {
-  return times.empty() ? fmt::format("step {}", skipped + step + 1)
+  return times.empty() ? fmt::format("step {}", first_number + step)
                        : format_date(times[step], precision);
 }
 

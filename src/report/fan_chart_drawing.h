@@ -26,7 +26,7 @@ struct FanView {
 
   const FanChart& chart;
   std::span<const float> history;   // the newest points
-  std::size_t skipped = 0;          // points of history not shown
+  std::size_t first_number = 1;     // of the first step drawn, where steps are numbered
   std::vector<std::int64_t> times;  // [history + forecast], or empty
   DatePrecision precision = DatePrecision::year;
   double low, high;  // of all values shown; low > high if there is none

@@ -30,7 +30,8 @@ text{fill:#616e7c}
 .t-actual{stroke:#d55e00;stroke-width:1.5}
 .t-link{stroke:#0072b2;stroke-dasharray:3 3}
 .t-dot{stroke-width:5;stroke-dasharray:none}
-.t-band{fill:#0072b2}
+.t-band,.t-bar{fill:#0072b2}
+.t-bar-second{fill:#9aa5b1}
 @media screen and (prefers-color-scheme:dark){
 .t-surface{fill:#14171c}
 text{fill:#9aa5b1}
@@ -42,7 +43,8 @@ text{fill:#9aa5b1}
 .t-history{stroke:#cbd2d9}
 .t-median,.t-link{stroke:#56b4e9}
 .t-actual{stroke:#f0a04b}
-.t-band{fill:#56b4e9}
+.t-band,.t-bar{fill:#56b4e9}
+.t-bar-second{fill:#616e7c}
 }
 )css";
 
@@ -60,6 +62,20 @@ h1{font-size:22px;line-height:1.25;margin:0 0 24px}
 figure{margin:0 0 44px;break-inside:avoid}
 h1+figure>.subtitle:first-child{margin-top:-18px}
 h2{font-size:17px;line-height:1.3;margin:0}
+h3{font-size:15px;line-height:1.3;margin:0}
+section{margin-top:44px;border-top:1px solid var(--line);padding-top:20px}
+section>h2{font-size:19px}
+section>figure,.footnote+figure{margin-top:28px}
+h1+.subtitle{margin:-18px 0 16px}
+.scroll{overflow-x:auto;margin:14px 0 24px}
+table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
+th,td{padding:5px 0 5px 22px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
+th{font-weight:500}
+thead th{color:var(--quiet);font-size:13px}
+th:first-child{padding-left:0;text-align:left;white-space:normal;min-width:9em}
+summary{color:var(--quiet);cursor:pointer}
+.bars{margin-top:12px}
+.bars .t-tick{paint-order:stroke;stroke:var(--page);stroke-width:3px}
 p{margin:2px 0 0}
 .subtitle,.footnote{color:var(--quiet)}
 .footnote{font-size:12.5px;margin-top:6px}
@@ -67,12 +83,12 @@ p{margin:2px 0 0}
 .plot{position:relative;margin-top:10px;border-radius:4px;touch-action:pan-y}
 .plot:focus{outline:none}
 .plot:focus-visible{outline:2px solid #2f80c2;outline-offset:4px}
-.plot svg{display:block;width:100%;height:auto}
-.plot svg.narrow{display:none;max-width:560px}
+.plot svg,.bars svg{display:block;width:100%;height:auto}
+.plot svg.narrow,.bars svg.narrow{display:none;max-width:560px}
 @media (max-width:720px){
 body{padding:18px 14px 32px}
-.plot svg.wide{display:none}
-.plot svg.narrow{display:block}
+.plot svg.wide,.bars svg.wide{display:none}
+.plot svg.narrow,.bars svg.narrow{display:block}
 }
 .cursor-line{stroke:var(--quiet);stroke-width:1}
 .cursor-dot{stroke:var(--page);stroke-width:2}

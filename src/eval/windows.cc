@@ -1,0 +1,96 @@
+#include "eval/windows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "io/json.h"
+
+namespace toto::eval {
+namespace {
+
+bool any_value(std::span<const float> values) {
+  return std::any_of(values.begin(), values.end(), [](float value) { return !std::isnan(value); });
+}
+
+std::vector<std::size_t> starts_of(std::span<const float> values, const WindowOptions& options,
+                                   std::size_t season) {
+  const auto horizon = static_cast<std::size_t>(options.horizon);
+  const auto stride =
+      static_cast<std::size_t>(options.stride > 0 ? options.stride : options.horizon);
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(options.windows); ++i) {
+    const std::size_t needed = horizon + season;  // one more than this
+    if (values.size() <= needed || i * stride >= values.size() - needed) break;
+    const std::size_t start = values.size() - horizon - i * stride;
+    if (any_value(values.subspan(start, horizon))) starts.push_back(start);
+  }
+  std::reverse(starts.begin(), starts.end());
+  return starts;
+}
+
+std::string reason_of(std::size_t length, int horizon, int season) {
+  const std::size_t needed =
+      static_cast<std::size_t>(horizon) + static_cast<std::size_t>(season) + 1;
+  if (length >= needed) return "has no value in any of its windows";
+  return fmt::format("has {} values, expected at least {}: a horizon of {}, a season of {} and one",
+                     length, needed, horizon, season);
+}
+
+}  // namespace
+
+int default_season(const io::Frequency& frequency) {
+  const std::int64_t count = frequency.count;
+  switch (frequency.unit) {
+    case io::Frequency::Unit::fixed:
+      if (count == 7 * io::kDay) return 52;
+      if (count == io::kDay) return 7;
+      if (count >= io::kMinute && count < io::kDay && io::kDay % count == 0) {
+        return static_cast<int>(io::kDay / count);
+      }
+      return 1;
+    case io::Frequency::Unit::weekday:
+      return count == 1 ? 5 : 1;
+    case io::Frequency::Unit::month:
+      return count > 0 && 12 % count == 0 ? static_cast<int>(12 / count) : 1;
+    case io::Frequency::Unit::unknown:
+      break;
+  }
+  return 1;
+}
+
+int default_season(const io::InputSeries& series, io::InputFormat format) {
+  const bool undated = series.axis->style.steps;
+  return undated || format == io::InputFormat::csv_ohlcv ? 1
+                                                         : default_season(series.axis->frequency);
+}
+
+WindowPlan plan_windows(const io::InputData& input, const WindowOptions& options) {
+  WindowPlan plan;
+  plan.num_wanted = input.series.size() * static_cast<std::size_t>(options.windows);
+  for (std::size_t i = 0; i < input.series.size(); ++i) {
+    const io::InputSeries& series = input.series[i];
+    const int season = options.season > 0 ? options.season : default_season(series, input.format);
+    std::vector<std::size_t> starts =
+        starts_of(series.values, options, static_cast<std::size_t>(season));
+    if (starts.empty()) {
+      plan.skipped.push_back({series.id, reason_of(series.values.size(), options.horizon, season)});
+      continue;
+    }
+    plan.num_windows += starts.size();
+    plan.series.push_back({.position = i, .season = season, .starts = std::move(starts)});
+  }
+  if (plan.series.empty()) {
+    const SkippedSeries& first = plan.skipped.front();
+    const std::size_t others = plan.skipped.size() - 1;
+    fail(ErrorCode::corrupt_file,
+         "{}: nothing can be evaluated: the series {} {}{}; use a shorter --horizon or --season",
+         input.name, io::quoted(first.id), first.reason,
+         others == 0 ? "" : fmt::format(", and {} more are like it", others));
+  }
+  return plan;
+}
+
+}  // namespace toto::eval

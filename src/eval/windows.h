@@ -1,0 +1,48 @@
+// Which parts of which series are forecast: the last windows of each, ending where the series ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/series_file.h"
+
+namespace toto::eval {
+
+struct WindowOptions {
+  int horizon = 0;
+  int windows = 1;  // of each series, at most
+  int stride = 0;   // steps from one window to the next; 0: the horizon, so that none overlap
+  int season = 0;   // 0: what the step of the series suggests
+};
+
+// What the step of a series suggests: a day of anything from minutes to hours, a week of days, five
+// business days, a year of weeks, months or quarters. 1, no season, for anything else.
+int default_season(const io::Frequency& frequency);
+// The same for a series of a file. Bars of prices have none: their days of the week are alike.
+int default_season(const io::InputSeries& series, io::InputFormat format);
+
+struct PlannedSeries {
+  std::size_t position = 0;  // in InputData::series
+  int season = 1;
+  std::vector<std::size_t> starts;  // first step of each window, oldest first
+};
+
+struct SkippedSeries {
+  std::string id;
+  std::string reason;  // "has 20 values, ..."
+};
+
+struct WindowPlan {
+  std::vector<PlannedSeries> series;
+  std::vector<SkippedSeries> skipped;
+  std::size_t num_windows = 0;
+  std::size_t num_wanted = 0;  // had every series been long enough
+};
+
+// A window needs more values before it than a season has, and at least one actual value inside.
+// Error(corrupt_file) if no series has one.
+WindowPlan plan_windows(const io::InputData& input, const WindowOptions& options);
+
+}  // namespace toto::eval
