@@ -24,7 +24,7 @@ using testing::walk;
 TEST(Allocation, ARepeatedForecastAllocatesNothing) {
   const TemporaryFolder folder;
   const std::string model = made_model(folder);
-  for (const Mode mode : {Mode::standard, Mode::reduce_overhead}) {
+  for (const Mode mode : {Mode::standard, Mode::reduce_overhead, Mode::max_autotune}) {
     for (const DType dtype : {DType::f32, DType::int8}) {
       const Engine engine = Engine::load(model, {.mode = mode, .dtype = dtype, .threads = 2});
       std::vector<Series> batch = {walk(1, 100, 1, "a name longer than any small string"),

@@ -64,7 +64,7 @@ TEST(VerifyGoldens, NamesEveryOutputAndItsErrors) {
     EXPECT_GE(check.bound.value_or(NAN), 1.25 * check.own_error.value_or(NAN)) << check.name;
   }
   std::vector<std::string> expected;
-  for (const char* mode : {"reference", "default", "reduce-overhead"}) {
+  for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
     for (const char* output : {"loc", "scale", "df", "component_loc", "component_scale", "logits",
                                "mean", "mean_no_cache"}) {
       if (mode != std::string_view("reference") && output == std::string_view("mean_no_cache"))
@@ -388,7 +388,7 @@ TEST(Modes, ThatAreNotThereFailTheirChecksOnly) {
   options.modes = {Mode::standard, Mode::max_autotune};
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (engine.mode == Mode::max_autotune)
-      throw Error(ErrorCode::unsupported, "this mode is not there");
+      throw Error(ErrorCode::invalid_argument, "this mode is not there");
     return load_runner(folder, engine);
   };
   const Report report = verify(options);

@@ -91,9 +91,11 @@ TEST_F(VerifyTest, AHealthyEnginePassesElevenSubjectsAndTheInvariances) {
                     "invariance/default/batch",
                     "invariance/default/threads"};
   if (isa_available(Isa::avx2)) expected.emplace_back("invariance/default/isa");
-  expected.emplace_back("invariance/reduce-overhead/batch");
-  expected.emplace_back("invariance/reduce-overhead/threads");
-  if (isa_available(Isa::avx2)) expected.emplace_back("invariance/reduce-overhead/isa");
+  for (const std::string mode : {"reduce-overhead", "max-autotune"}) {
+    expected.push_back("invariance/" + mode + "/batch");
+    expected.push_back("invariance/" + mode + "/threads");
+    if (isa_available(Isa::avx2)) expected.push_back("invariance/" + mode + "/isa");
+  }
   expected.emplace_back("invariance/modes");
   EXPECT_EQ(names, expected);
   EXPECT_EQ(std::count_if(names.begin(), names.end(),
@@ -390,9 +392,12 @@ TEST_F(VerifyTest, TwoEmptyAnswersProveNothing) {
                                     "invariance/default/threads",
                                     "invariance/reduce-overhead/batch",
                                     "invariance/reduce-overhead/threads",
+                                    "invariance/max-autotune/batch",
+                                    "invariance/max-autotune/threads",
                                     "invariance/modes"};
   if (isa_available(Isa::avx2)) {
-    expected.insert({"invariance/default/isa", "invariance/reduce-overhead/isa"});
+    expected.insert({"invariance/default/isa", "invariance/reduce-overhead/isa",
+                     "invariance/max-autotune/isa"});
   }
   expect_caught(fault, expected);
 }

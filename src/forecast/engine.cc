@@ -1,5 +1,7 @@
 // The public Engine: validates everything, takes the state, and runs one of the two forecasters.
 // The last place that throws.
+#include <malloc.h>
+
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -106,6 +108,9 @@ struct Engine::Impl {
     info.num_components = config.num_components;
     info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
     info.minimum_scale = minimum_scale(config);
+#if defined(__GLIBC__)
+    ::malloc_trim(0);  // what packing used goes back to the system
+#endif
     timings.load = milliseconds_since(start);
   }
 
