@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test bench lint format asan tsan fuzz install clean setup
+.PHONY: help demo build test bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -42,8 +42,18 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	$(call CONFIGURE,fuzz,build-fuzz)
 	@tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
-bench: build ## latency of the bundled model
+bench: ## latency of the bundled model; kernels beside OpenBLAS and oneDNN
+	@tools/setup.sh bench
+	@cmake --preset release -DTOTO_BUILD_BENCH=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target toto_cli kernels_bench
 	@build/toto bench
+	@build/bench/kernels_bench --benchmark_filter='^(read|stack)/.*threads:2'
+
+speed: setup ## are the kernels as fast as they should be, by this machine's own peaks?
+	@cmake --preset release -DTOTO_BUILD_BENCH=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target speed_gate
+	@build/bench/speed_gate
+	@! build/bench/speed_gate --handicap 1.25 >/dev/null 2>&1 || { echo "error: the gate does not notice a loss of a fifth" >&2; exit 1; }
 
 lint: ## formatting, clang-tidy, layers
 	@tools/setup.sh dev

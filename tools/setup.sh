@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev
+# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench
 # As root or with sudo; elsewhere it prints the exact list and stops.
 set -euo pipefail
 
 build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libgtest-dev python3)
+bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
 dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 case "${1:-build}" in
   build) packages=("${build[@]}") ;;
   dev) packages=("${build[@]}" "${dev[@]}") ;;
-  *) echo "usage: $0 build|dev" >&2; exit 2 ;;
+  bench) packages=("${build[@]}" "${bench[@]}") ;;
+  *) echo "usage: $0 build|dev|bench" >&2; exit 2 ;;
 esac
 
 missing=()

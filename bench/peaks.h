@@ -1,0 +1,19 @@
+// What this machine gives when nothing gets in the way: the yardsticks for kernels.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/threads.h"
+#include "kernels/kernels.h"
+
+namespace toto::bench {
+
+// Multiply-adds a second, in units of 1e9 floating-point operations, of one thread that does
+// nothing else, in vectors as wide as the instruction set has them. 0: it has none.
+double fma_peak(Isa isa);
+
+// Seconds to read every byte once, all threads at it, in pieces as a forward pass reads them.
+double read_seconds(std::span<const std::span<const std::byte>> arrays, ThreadPool& pool);
+
+}  // namespace toto::bench
