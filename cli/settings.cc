@@ -124,7 +124,7 @@ void add_common_options(Command& command, CommonFlags& flags) {
                           "(default {})",
                           kBundledModel))
       .option("--mode", "MODE", flags.mode,
-              "reference, default or reduce-overhead (default: default)")
+              "reference, default, reduce-overhead or max-autotune (default: default)")
       .option("--dtype", "T", flags.dtype,
               "what weights are stored as: f32, bf16 or int8; f64 in reference mode (default "
               "f32). bf16 and int8 are smaller, less accurate, and faster where reading the "
@@ -133,11 +133,12 @@ void add_common_options(Command& command, CommonFlags& flags) {
       .option("--isa", "ISA", flags.isa, "auto, reference, avx2 or avx512 (default auto)")
       .option("--seed", "S", flags.seed, "of the random numbers (default 0)")
       .option("--plan-cache-size", "N", flags.plan_cache_size,
-              "plans kept in mode reduce-overhead (default 256)")
+              "plans kept in modes reduce-overhead and max-autotune (default 256)")
       .option("--cache-dir", "DIR", flags.cache_dir,
-              "where packed weights are kept for the next start (default $XDG_CACHE_HOME/toto, "
+              "where packed weights and tuned schedules are kept for the next start (default "
+              "$XDG_CACHE_HOME/toto, "
               "else ~/.cache/toto)")
-      .flag("--no-cache", flags.no_cache, "neither use nor keep packed weights")
+      .flag("--no-cache", flags.no_cache, "neither use nor keep packed weights and tuned schedules")
       .flag("--no-kv-cache", flags.no_kv_cache,
             "the reference's uncached path; needs --mode reference");
 }
