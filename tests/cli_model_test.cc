@@ -46,15 +46,11 @@ TEST_F(ModelTest, MakeModelIsReproducible) {
 }
 
 TEST_F(ModelTest, TheBundledModelIsWhatItsCardSays) {
-  EXPECT_EQ(run({"make-model", "again", "--config", "mini", "--seed", "0"}).exit_code, 0);
   const std::string bundled = TOTO_SOURCE_DIR "/models/toto-mini/";
-  const std::string bytes = contents_of(bundled + "model.safetensors");
-  EXPECT_EQ(contents_of(path("again/model.safetensors")), bytes);
-  EXPECT_EQ(contents_of(path("again/config.json")), contents_of(bundled + "config.json"));
-  EXPECT_LT(bytes.size(), 8'000'000u);
+  EXPECT_LT(contents_of(bundled + "model.safetensors").size(), 8'000'000u);
   const io::Json json = json_of(run({"inspect", "toto-mini", "--json", "-"}));
   EXPECT_TRUE(has(contents_of(bundled + "README.md"), at(json, "weights_sha256").string));
-  EXPECT_FALSE(at(json, "trained").boolean);
+  EXPECT_TRUE(at(json, "trained").boolean);
 }
 
 TEST_F(ModelTest, InterruptedMakeModelLeavesTheModelThatWasThere) {

@@ -35,7 +35,7 @@ TEST_F(OutputTest, FilesByExtension) {
   const std::string lines = contents_of(path("out.JSONL"));
   EXPECT_EQ(count(lines, "\n"), 2u);
   const io::Json line = io::parse_json(lines.substr(0, lines.find('\n')), "line");
-  EXPECT_FALSE(at(at(line, "engine"), "trained").boolean);
+  EXPECT_TRUE(at(at(line, "engine"), "trained").boolean);
 }
 
 TEST_F(OutputTest, StandardOutputCarriesJsonAlone) {
@@ -175,10 +175,10 @@ TEST_F(OutputTest, ChartsSayWhatTheyShow) {
   const std::string svg = contents_of(path("aapl.svg"));
   EXPECT_TRUE(svg.starts_with("<svg")) << svg.substr(0, 80);
   for (const char* text : {"AAPL close, next 64 business days", "model toto-mini, mode default",
-                           "toto.cpp 0.1.0, model toto-mini (untrained)", "80 %", "50 %",
-                           "Untrained demonstration weights"}) {
+                           "toto.cpp 0.1.0, model toto-mini", "80 %", "50 %"}) {
     EXPECT_TRUE(has(svg, text)) << text;
   }
+  EXPECT_FALSE(has(svg, "ntrained")) << svg;
   EXPECT_TRUE(has(result.out, "close: 64 steps")) << "the table stays";
 
   const auto title = [&](const std::string& file_name, std::vector<std::string> more) {
