@@ -143,6 +143,7 @@ TEST(Allocation, LoadingStaysWithinItsBounds) {
   config.spacewise_every_n_layers = 4;
   config.mlp_hidden_dim = 1536;
   enum class Start { uncached, cold, warm };
+  const std::string tiny = made_model(folder);
   for (const io::TensorType type : {io::TensorType::f32, io::TensorType::f16}) {
     const std::string model = folder / std::string(io::name_of(type));
     make_model(config, 1, type, model);
@@ -153,6 +154,9 @@ TEST(Allocation, LoadingStaysWithinItsBounds) {
       if (start != Start::uncached) options.cache.folder = folder / "cache";
       const pid_t child = fork();
       if (child == 0) {
+        EngineOptions small = options;
+        small.cache.min_model_bytes = 0;
+        Engine::load(tiny, small);  // pages of code are not what is measured
         const double before = status_megabytes("VmRSS:");
         const Engine engine = Engine::load(model, options);
         const double peak = status_megabytes("VmHWM:") - before,

@@ -14,11 +14,11 @@ std::uint64_t word_at(const std::byte* at) noexcept {
 }  // namespace
 
 // Eight sums side by side, because a multiplication takes several cycles; in variables and not in
-// an array, which g++ would turn into slower vector code.
-std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
-  std::uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
-  const std::byte* end = bytes.data() + bytes.size() / kChecksumBlock * kChecksumBlock;
-  for (const std::byte* at = bytes.data(); at != end; at += kChecksumBlock) {
+// the array, which g++ would turn into slower vector code.
+void Checksum::update(std::span<const std::byte> blocks) noexcept {
+  auto [a, b, c, d, e, f, g, h] = lanes_;
+  const std::byte* end = blocks.data() + blocks.size() / kChecksumBlock * kChecksumBlock;
+  for (const std::byte* at = blocks.data(); at != end; at += kChecksumBlock) {
     a = add_to_checksum(a, word_at(at));
     b = add_to_checksum(b, word_at(at + 8));
     c = add_to_checksum(c, word_at(at + 16));
@@ -28,9 +28,21 @@ std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
     g = add_to_checksum(g, word_at(at + 48));
     h = add_to_checksum(h, word_at(at + 56));
   }
-  std::uint64_t sum = bytes.size();
-  for (const std::uint64_t part : {a, b, c, d, e, f, g, h}) sum = add_to_checksum(sum, part);
+  lanes_ = {a, b, c, d, e, f, g, h};
+  num_bytes_ += blocks.size();
+}
+
+std::uint64_t Checksum::finish() noexcept {
+  std::uint64_t sum = num_bytes_;
+  for (const std::uint64_t lane : lanes_) sum = add_to_checksum(sum, lane);
+  *this = Checksum();
   return sum;
+}
+
+std::uint64_t checksum(std::span<const std::byte> blocks) noexcept {
+  Checksum sum;
+  sum.update(blocks);
+  return sum.finish();
 }
 
 }  // namespace toto::cache

@@ -2,6 +2,7 @@
 // damaged. Not against forgers: who can write the cache folder can write anything into it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,8 +18,18 @@ constexpr std::uint64_t add_to_checksum(std::uint64_t sum, std::uint64_t word) n
   return product ^ product >> 32;  // lets high bits, too, reach all others in the next step
 }
 
-// Of a whole number of blocks. Any change within eight aligned bytes is found for certain; of
-// accidents that take more, one in 2^64 is missed.
-std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
+// Any change within eight aligned bytes is found for certain; of accidents that take more, one in
+// 2^64 is missed.
+class Checksum {
+ public:
+  void update(std::span<const std::byte> blocks) noexcept;  // whole ones
+  std::uint64_t finish() noexcept;                          // starts afresh
+
+ private:
+  std::array<std::uint64_t, kChecksumBlock / 8> lanes_ = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::uint64_t num_bytes_ = 0;
+};
+
+std::uint64_t checksum(std::span<const std::byte> blocks) noexcept;
 
 }  // namespace toto::cache

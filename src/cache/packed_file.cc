@@ -69,38 +69,43 @@ std::vector<std::byte> make_header(const EntryKey& key, std::string_view weights
   return pages;
 }
 
-// Sums up whole chunks on their way to the file.
+// Sums up chunks on their way to the file, from where they are.
 class SummingWriter {
  public:
-  explicit SummingWriter(io::AtomicFile& file) : file_(file) { chunk_.reserve(kChunk); }
+  explicit SummingWriter(io::AtomicFile& file) : file_(file) {}
 
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const auto part = bytes.first(std::min(bytes.size(), kChunk - chunk_.size()));
-      chunk_.insert(chunk_.end(), part.begin(), part.end());
-      bytes = bytes.subspan(part.size());
-      if (chunk_.size() == kChunk) flush();
-    }
-  }
-  void pad() {  // chunks begin at multiples of the alignment too
-    static constexpr std::array<std::byte, kSectionAlignment> kZeros = {};
-    const std::size_t over = chunk_.size() % kSectionAlignment;
-    if (over > 0) write(std::span(kZeros).first(kSectionAlignment - over));
+  void write(std::span<const std::byte> section) {  // and zeros up to the next page
+    const std::size_t over = section.size() % kSectionAlignment;
+    write_pages(section.first(section.size() - over));
+    if (over == 0) return;
+    std::array<std::byte, kSectionAlignment> page = {};
+    std::ranges::copy(section.last(over), page.begin());
+    write_pages(page);
   }
   std::uint64_t finish() {
-    if (!chunk_.empty()) flush();
+    if (in_chunk_ > 0) end_chunk();
     return sum_;
   }
 
  private:
-  void flush() {
-    sum_ = add_to_checksum(sum_, checksum(chunk_));
-    file_.write(chunk_.data(), chunk_.size());
-    chunk_.clear();
+  void write_pages(std::span<const std::byte> pages) {
+    while (!pages.empty()) {
+      const auto part = pages.first(std::min(pages.size(), kChunk - in_chunk_));
+      chunk_.update(part);
+      file_.write(part.data(), part.size());
+      pages = pages.subspan(part.size());
+      in_chunk_ += part.size();
+      if (in_chunk_ == kChunk) end_chunk();
+    }
+  }
+  void end_chunk() {
+    sum_ = add_to_checksum(sum_, chunk_.finish());
+    in_chunk_ = 0;
   }
 
   io::AtomicFile& file_;
-  std::vector<std::byte> chunk_;
+  Checksum chunk_;
+  std::size_t in_chunk_ = 0;
   std::uint64_t sum_ = 0;
 };
 
@@ -184,10 +189,7 @@ void write_entry(const std::string& path, const EntryKey& key, std::string_view 
   io::AtomicFile file(path);
   SummingWriter writer(file);
   writer.write(header);
-  for (const std::span<const std::byte> section : sections) {
-    writer.write(section);
-    writer.pad();
-  }
+  for (const std::span<const std::byte> section : sections) writer.write(section);
   const std::uint64_t sum = writer.finish();
   file.write(&sum, sizeof sum);
   file.commit(io::Flush::later);

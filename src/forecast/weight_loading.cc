@@ -55,7 +55,8 @@ LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& op
       options.on_plan);
 
   LoadedWeights loaded;
-  if ((loaded.mapped = cache.find(pool))) {
+  loaded.mapped = cache.find(pool);
+  if (loaded.mapped) {
     declared.map(loaded.mapped->sections);
     loaded.weights = std::move(declared);
     loaded.sha256 = loaded.mapped->weights_sha256;
