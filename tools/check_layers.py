@@ -17,7 +17,8 @@ ALLOWED = {
     "src/forecast": {"base", "model", "kernels", "toto"},
     "src/validate": {"base", "io", "toto"},
     "src/report": {"base", "io", "toto"},
-    "cli": {"base", "io", "validate", "report", "model", "toto"},
+    "src/backtest": {"base", "io", "report", "toto"},
+    "cli": {"base", "io", "validate", "report", "backtest", "model", "toto"},
 }
 
 # Third party -> the only places that may include it.

@@ -25,8 +25,11 @@ struct TableOptions {
   std::vector<std::string> columns = {};
   // Read besides, where the table has them and its series go by their columns, not by an id.
   std::vector<std::string> also = {};
+  // Read behind all of these where the table has them; a cell that holds no number is missing.
+  std::vector<std::string> loose = {};
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
+  bool exact = false;          // fill TableRows::exact
 };
 
 // The rows of one id; of the whole file when it has no id column. Times increase strictly.
@@ -36,6 +39,7 @@ struct TableRows {
   std::vector<Ticks> times = {};
   std::vector<std::int64_t> lines = {};
   std::vector<std::vector<float>> values = {};  // [column][row]; NaN is missing
+  std::vector<std::vector<double>> exact = {};  // the same before they were rounded to float32
 };
 
 struct SeriesTable {
