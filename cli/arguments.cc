@@ -24,6 +24,12 @@ Command& Command::positional(const std::string& name, std::string& value, const 
   return *this;
 }
 
+Command& Command::positionals(const std::string& name, std::vector<std::string>& values,
+                              const std::string& help) {
+  impl_->app->add_option(name, values, help);
+  return *this;
+}
+
 Command& Command::option(const std::string& name, const std::string& placeholder,
                          std::optional<std::string>& value, const std::string& help) {
   impl_->app->add_option(name, value, help)->type_name(placeholder);

@@ -14,6 +14,9 @@ namespace toto::cli {
 class Command {
  public:
   Command& positional(const std::string& name, std::string& value, const std::string& help);
+  // Any number of them, none too.
+  Command& positionals(const std::string& name, std::vector<std::string>& values,
+                       const std::string& help);
   // Stays empty unless given; `placeholder` stands for the value in --help.
   Command& option(const std::string& name, const std::string& placeholder,
                   std::optional<std::string>& value, const std::string& help);

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "cache_folder.h"
 #include "commands.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
@@ -224,17 +225,6 @@ Check check_temporary_folder() {
           .status = Status::fail,
           .value = fmt::format("{}: {}", variable == nullptr ? "/tmp" : variable, error.message()),
           .advice = kAdvice};
-}
-
-// Where the disk cache belongs by the conventions of the desktop.
-fs::path cache_folder() {
-  const auto variable = [](const char* name) -> fs::path {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const fs::path own = variable("TOTO_CACHE_DIR"); !own.empty()) return own;
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "toto";
-  return variable("HOME") / ".cache" / "toto";
 }
 
 std::vector<Check> examine(const CommonFlags& flags) {

@@ -6,8 +6,8 @@
 namespace toto::cli {
 namespace {
 
-const std::vector<std::string> kCommands = {"forecast", "verify",     "bench",
-                                            "inspect",  "make-model", "doctor"};
+const std::vector<std::string> kCommands = {
+    "forecast", "backtest", "verify", "bench", "inspect", "make-model", "doctor"};
 
 TEST_F(CliTest, HelpListsEveryCommand) {
   const Result result = run({"--help"});
@@ -34,7 +34,7 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
 
 TEST_F(CliTest, WrongUsageIsOneSentence) {
   expect_refusal(2, {"subcommand is required", "toto --help"}, {});
-  expect_refusal(2, {"unknown command \"forcast\"", "forecast, verify"}, {"forcast"});
+  expect_refusal(2, {"unknown command \"forcast\"", "forecast, backtest, verify"}, {"forcast"});
   expect_refusal(2, {"INPUT is required", "toto forecast --help"}, {"forecast"});
   expect_refusal(2, {"--bogus"}, {"forecast", "x.csv", "--bogus"});
   expect_refusal(2, {"MODEL is required"}, {"inspect"});

@@ -177,6 +177,11 @@ std::string fan_chart_svg(const FanChart& chart) {
   return draw_fan(FanView(chart), kAloneLayout);
 }
 
+std::string fan_chart_figure(const FanChart& chart) {
+  check(chart);
+  return figure(chart, true);
+}
+
 std::string fan_chart_html(std::span<const FanChart> charts, std::string_view page_title) {
   if (charts.empty()) {
     fail(ErrorCode::invalid_argument,

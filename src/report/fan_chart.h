@@ -43,4 +43,7 @@ std::string fan_chart_svg(const FanChart& chart);
 // tooltip for mouse, touch and arrow keys. A single file; asks for nothing from anywhere.
 std::string fan_chart_html(std::span<const FanChart> charts, std::string_view page_title);
 
+// One of its charts, to stand in a page with other things.
+std::string fan_chart_figure(const FanChart& chart);
+
 }  // namespace toto::report
