@@ -1,5 +1,6 @@
 // The walk forward as a whole: which bars, which contexts, what an oracle earns, what the
 // no-lookahead proof catches, and forecasts that are made once and kept.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

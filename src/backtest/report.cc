@@ -61,13 +61,18 @@ std::string forecast_verdict(std::span<const SymbolResult> results) {
     ++beats;
     if (accuracy.dm_p_value < kSignificant) ++clearly;
   }
+  if (results.size() > 1 && beats == 0) {
+    return fmt::format(
+        "The forecast of the close does not beat persistence, the forecast that nothing changes, "
+        "on any of {} symbols, by mean absolute error.",
+        results.size());
+  }
   if (results.size() > 1) {
     return fmt::format(
-        "The forecast of the close {} persistence, the forecast that nothing changes, {} of {} "
-        "symbols by mean absolute error; on {} of them the difference is significant "
-        "(Diebold-Mariano, p < 0.05).",
-        beats == 0 ? "does not beat" : "beats", beats == 0 ? "on any" : fmt::format("on {}", beats),
-        results.size(), clearly);
+        "The forecast of the close beats persistence, the forecast that nothing changes, on {} of "
+        "{} symbols by mean absolute error, and does not on {}; on {} the difference in its favour "
+        "is significant (Diebold-Mariano, p < 0.05).",
+        beats, results.size(), results.size() - beats, clearly);
   }
   const ForecastAccuracy& accuracy = close_accuracy(results.front());
   const std::string p_value =
@@ -105,7 +110,8 @@ std::string verdicts(const ReportInput& input) {
 std::string headline(const ReportInput& input) {
   Table table({"Symbol", "strategy", "return", "against buy-hold", "CAGR", "volatility", "Sharpe",
                "Sortino", "drawdown", "its bars", "Calmar", "exposure", "turnover", "trades",
-               "win rate", "profit factor", "average trade", "fees", "ambiguous"});
+               "win rate", "profit factor", "average trade", "fees", "ambiguous"},
+              2);
   for (const SymbolResult& result : input.results) {
     const TradingMetrics* benchmark = benchmark_of(result);
     for (const StrategyResult& strategy : result.strategies) {
@@ -140,7 +146,8 @@ std::string headline(const ReportInput& input) {
 
 std::string forecast_table(const ReportInput& input) {
   Table table({"Symbol", "target", "MAE", "persistence", "ratio", "RMSE", "persistence", "sMAPE",
-               "MASE", "WQL", "persistence", "80 % band holds", "right direction", "DM p"});
+               "MASE", "WQL", "persistence", "80 % band holds", "right direction", "DM p"},
+              2);
   for (const SymbolResult& result : input.results) {
     for (const Target target : kTargets) {
       const ForecastAccuracy& a = result.accuracy[static_cast<std::size_t>(target)];

@@ -43,18 +43,21 @@ std::string list_of_sentences(const std::vector<std::string>& sentences) {
 }
 
 std::string Table::html() const {
+  const auto word = [&](std::size_t column) { return column < num_words_ ? "word" : ""; };
   std::string html = "<div class=\"wide-box\"><table>\n<thead><tr>";
-  for (const std::string& name : header_) {
-    html += fmt::format("<th scope=\"col\">{}</th>", report::escape_xml(name));
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    html += fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", word(i),
+                        report::escape_xml(header_[i]));
   }
   html += "</tr></thead>\n<tbody>\n";
   for (const std::vector<Cell>& row : rows_) {
     html += "<tr>";
-    for (const Cell& cell : row) {
-      const std::string_view mark = cell.mark == Mark::none     ? ""
-                                    : cell.mark == Mark::better ? " class=\"better\""
-                                                                : " class=\"worse\"";
-      html += fmt::format("<td{}>{}</td>", mark, report::escape_xml(cell.text));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string_view mark = row[i].mark == Mark::none     ? word(i)
+                                    : row[i].mark == Mark::better ? "better"
+                                                                  : "worse";
+      const std::string attribute = mark.empty() ? "" : fmt::format(" class=\"{}\"", mark);
+      html += fmt::format("<td{}>{}</td>", attribute, report::escape_xml(row[i].text));
     }
     html += "</tr>\n";
   }

@@ -27,12 +27,15 @@ class Table {
     std::string text;
     Mark mark = Mark::none;
   };
-  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  // The first `num_words` columns hold words, which begin at the left.
+  explicit Table(std::vector<std::string> header, std::size_t num_words = 1)
+      : header_(std::move(header)), num_words_(num_words) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::string html() const;
 
  private:
   std::vector<std::string> header_;
+  std::size_t num_words_;
   std::vector<std::vector<Cell>> rows_;
 };
 

@@ -28,6 +28,10 @@ std::string chart_box(const report::LineChart& chart) {
          "</div>\n";
 }
 
+std::string bars_in_words(std::size_t count) {
+  return count == 1 ? "one bar" : fmt::format("{} bars", count);
+}
+
 // Of consecutive bars; none where a calendar has no label for them.
 std::vector<std::int64_t> seconds_of(const Bars& bars, std::size_t first, std::size_t count) {
   std::vector<std::int64_t> times;
@@ -229,8 +233,8 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
                       "subtitle");
   }
   const std::size_t lag = result.plan.rules.lag;
-  Table table({"Decided before the bar", fmt::format("{} bar(s)", lag),
-               fmt::format("{} bar(s)", other_lag), "difference"});
+  Table table(
+      {"Decided before the bar", bars_in_words(lag), bars_in_words(other_lag), "difference"});
   for (const StrategyResult& strategy : result.strategies) {
     const StrategyResult* late = other->find(strategy.strategy);
     if (late == nullptr) continue;
@@ -303,7 +307,7 @@ std::string worst_trades(const SymbolResult& result) {
   });
   items.resize(std::min(items.size(), kShown));
   const Bars& bars = *result.plan.bars;
-  Table table({"Strategy", "side", "in", "at", "out", "at", "return"});
+  Table table({"Strategy", "side", "in", "at", "out", "at", "return"}, 2);
   for (const auto& [strategy, trade] : items) {
     table.add({name_of(strategy), name_of(trade->side), bars.time_text(trade->entry_bar),
                significant(trade->entry_price, 7), bars.time_text(trade->exit_bar),
