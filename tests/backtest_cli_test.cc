@@ -151,6 +151,37 @@ TEST_F(BacktestTest, ThreadsModesAndTheCacheChangeNothing) {
   EXPECT_EQ(forecasts({"--isa", "reference", "--no-cache"}), expected);
 }
 
+TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
+  for (const char* name : {"A.csv", "B.csv", "C.csv", "D.csv"}) {
+    bars(name, 600, static_cast<unsigned>(name[0]));
+  }
+  const std::vector<std::string> words = {"backtest", "A.csv",         "B.csv",
+                                          "C.csv",    "D.csv",         "--windows",
+                                          "500",      "--no-lag-test", "--progress"};
+  const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
+  const Running running = start(words, cache);
+  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  kill(running.pid(), SIGINT);
+  const Result stopped = running.wait();
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_TRUE(has(stopped.err, "error: interrupted; nothing was written, but the forecasts"))
+      << stopped.err;
+  EXPECT_FALSE(fs::exists(path("backtest-out")));
+  const auto file_size = [&] {
+    return fs::file_size(fs::directory_iterator(path("cache/forecasts"))->path());
+  };
+  const auto kept = file_size();
+  EXPECT_GT(kept, 1000u);
+  const Result resumed = run(words, cache);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_GT(file_size(), kept);
+  const std::string expected = written("backtest-out", "forecasts.csv");
+  std::vector<std::string> afresh = words;
+  afresh.insert(afresh.end(), {"--no-cache", "--output-dir", "afresh"});
+  ASSERT_EQ(run(afresh).exit_code, 0);
+  EXPECT_EQ(written("afresh", "forecasts.csv"), expected);
+}
+
 TEST_F(BacktestTest, EveryDecisionIsProvenOnRequest) {
   bars("AAA.csv", 120, 1);
   const Result result =

@@ -1,8 +1,9 @@
 // Every strategy and every rule about fills, on bars whose answers were worked out on paper.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "backtest/strategy.h"
 #include "backtest_fixture.h"
@@ -420,7 +421,8 @@ TEST(Offsets, AreLearnedFromEarlierWindowsOnly) {
 
 // ----------------------------------------------------------------------------------------- speed
 
-// Generous: the machine that runs this may be slow and busy. It is a tenth of that.
+// The best of a few runs, in time of the processor: the machine that runs this may be busy. The
+// bound is generous for the sanitizers' sake; without them it is some tens of milliseconds.
 TEST(Speed, AMillionOrdersTakeAMoment) {
   constexpr std::size_t kBars = 1'000'000;
   std::vector<Row> rows;
@@ -432,12 +434,15 @@ TEST(Speed, AMillionOrdersTakeAMoment) {
   BarOrders orders;
   orders.legs[0] = {.side = kLong, .at_limit = true, .entry = 99.5, .take_profit = 104};
   const std::vector<BarOrders> all(kBars, orders);
-  const auto start = std::chrono::steady_clock::now();
-  const Simulation result = simulate_round_trips(bars, 1, all, {.fee = 0.0005});
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1000));
-  EXPECT_GT(result.trades.size(), kBars / 4);
-  EXPECT_LT(seconds.count(), 1.0);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t start = std::clock();
+    const Simulation result = simulate_round_trips(bars, 1, all, {.fee = 0.0005});
+    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    EXPECT_GT(result.trades.size(), kBars / 4);
+  }
+  RecordProperty("milliseconds", static_cast<int>(best * 1000));
+  EXPECT_LT(best, 1.0);
 }
 
 }  // namespace

@@ -35,8 +35,9 @@ void check_price(const io::SeriesTable& table, const io::TableRows& rows, std::s
 }
 
 bool is_csv(const fs::directory_entry& entry) {
+  std::error_code ignored;
   return io::equal_ignoring_case(entry.path().extension().string(), ".csv") &&
-         !entry.is_directory();
+         !entry.is_directory(ignored);
 }
 
 // The files behind one path of the command line.
