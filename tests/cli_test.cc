@@ -6,8 +6,8 @@
 namespace toto::cli {
 namespace {
 
-const std::vector<std::string> kCommands = {
-    "forecast", "backtest", "verify", "bench", "inspect", "make-model", "doctor"};
+const std::vector<std::string> kCommands = {"forecast", "backtest",   "verify", "bench",
+                                            "inspect",  "make-model", "doctor"};
 
 TEST_F(CliTest, HelpListsEveryCommand) {
   const Result result = run({"--help"});
