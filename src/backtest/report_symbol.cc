@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <tuple>
 
 #include "backtest/report_parts.h"
 #include "report/axis.h"
@@ -302,9 +303,12 @@ std::string worst_trades(const SymbolResult& result) {
     for (const Trade& trade : strategy.simulation.trades)
       items.push_back({strategy.strategy, &trade});
   }
-  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return a.trade->net_return < b.trade->net_return;
-  });
+  const auto order = [](const Item& item) {
+    return std::tuple(item.trade->net_return, item.strategy, item.trade->exit_bar,
+                      item.trade->side);
+  };
+  std::sort(items.begin(), items.end(),
+            [&](const Item& a, const Item& b) { return order(a) < order(b); });
   items.resize(std::min(items.size(), kShown));
   const Bars& bars = *result.plan.bars;
   Table table({"Strategy", "side", "in", "at", "out", "at", "return"}, 2);
