@@ -54,8 +54,9 @@ Command& Command::positional(const std::string& name, std::string& value, const 
 }
 
 Command& Command::positionals(const std::string& name, std::vector<std::string>& values,
-                              const std::string& help) {
-  impl_->app->add_option(name, values, help)->required();
+                              const std::string& help, bool at_least_one) {
+  auto* option = impl_->app->add_option(name, values, help);
+  if (at_least_one) option->required();
   return *this;
 }
 

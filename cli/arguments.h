@@ -14,9 +14,9 @@ namespace toto::cli {
 class Command {
  public:
   Command& positional(const std::string& name, std::string& value, const std::string& help);
-  // One or more.
+  // Any number of them; one at least unless that is not asked for.
   Command& positionals(const std::string& name, std::vector<std::string>& values,
-                       const std::string& help);
+                       const std::string& help, bool at_least_one = true);
   // Stays empty unless given; `placeholder` stands for the value in --help.
   Command& option(const std::string& name, const std::string& placeholder,
                   std::optional<std::string>& value, const std::string& help);

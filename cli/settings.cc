@@ -138,7 +138,7 @@ void add_common_options(Command& command, CommonFlags& flags) {
               "where packed weights and tuned schedules are kept for the next start (default "
               "$XDG_CACHE_HOME/toto, "
               "else ~/.cache/toto)")
-      .flag("--no-cache", flags.no_cache, "neither use nor keep packed weights and tuned schedules")
+      .flag("--no-cache", flags.no_cache, "neither use nor keep packed weights, tuned schedules and forecasts of backtests")
       .flag("--no-kv-cache", flags.no_kv_cache,
             "the reference's uncached path; needs --mode reference");
 }

@@ -6,7 +6,7 @@
 namespace toto::cli {
 namespace {
 
-const std::vector<std::string> kCommands = {"forecast", "verify",     "bench",
+const std::vector<std::string> kCommands = {"forecast", "backtest",   "verify", "bench",
                                             "inspect",  "make-model", "doctor"};
 
 TEST_F(CliTest, HelpListsEveryCommand) {

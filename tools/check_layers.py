@@ -19,7 +19,8 @@ ALLOWED = {
     "src/validate": {"base", "io", "toto"},
     "src/report": {"base", "io", "toto"},
     "src/eval": {"base", "io", "report", "toto"},
-    "cli": {"base", "io", "cache", "validate", "report", "eval", "model", "toto"},
+    "src/backtest": {"base", "io", "report", "toto"},
+    "cli": {"base", "io", "cache", "validate", "report", "eval", "backtest", "model", "toto"},
 }
 
 # Third party -> the only places that may include it.

@@ -352,6 +352,13 @@ Cell parse_cell(std::string_view text, float& value) noexcept {
   return Cell::number;
 }
 
+double exact_value(std::string_view text) noexcept {
+  if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take
+  double value = 0;                                  // stays 0 for what is too small for a double
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 std::string complaint(Cell cell, std::string_view text) {
   switch (cell) {
     case Cell::infinite:

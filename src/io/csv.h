@@ -110,6 +110,8 @@ enum class Cell { number, missing, text, infinite, beyond_float, decimal_comma }
 
 // Correctly rounded to float32; what is too small for it becomes zero. `text` is trimmed already.
 Cell parse_cell(std::string_view text, float& value) noexcept;
+// The same text, which parse_cell has found to be a number, correctly rounded to double.
+double exact_value(std::string_view text) noexcept;
 // A double as float32; false if it is beyond it or not finite.
 bool to_float(double number, float& value) noexcept;
 // For a cell that holds no number: `"abc" is text, expected a number ...`.

@@ -70,6 +70,12 @@ class ColumnPlanner {
       if (format == InputFormat::csv_long) warn_of_extra(plan, warnings);
     }
     if (!plan.id) add_also(plan);
+    for (const std::string& name : options_.loose) {
+      const std::optional<std::size_t> column = find({name});
+      if (!column) continue;
+      plan.values.push_back(*column);
+      ++plan.num_loose;
+    }
     return plan;
   }
 

@@ -17,6 +17,7 @@ struct ColumnPlan {
   std::optional<std::size_t> id = {};
   std::size_t time = 0;
   std::vector<std::size_t> values = {};
+  std::size_t num_loose = 0;  // the last of them are loose
 };
 
 // Error(corrupt_file) if the header does not fit the format asked for, Error(invalid_argument) for

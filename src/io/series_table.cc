@@ -100,6 +100,8 @@ class TableReader {
       table_.column_numbers.push_back(column + 1);
     }
     row_values_.resize(plan.values.size());
+    row_exact_.resize(options_.exact ? plan.values.size() : 0);
+    num_strict_ = plan.values.size() - plan.num_loose;
   }
 
   void read_row() {
@@ -135,9 +137,13 @@ class TableReader {
     const std::string_view text = trimmed(reader_.field());
     float& value = row_values_[slot];
     const Cell cell = parse_cell(text, value);
-    if (cell == Cell::number) return;
-    if (cell == Cell::missing) {
+    if (cell == Cell::number) {
+      if (options_.exact) row_exact_[slot] = exact_value(text);
+      return;
+    }
+    if (cell == Cell::missing || slot >= num_strict_) {
       value = std::numeric_limits<float>::quiet_NaN();
+      if (options_.exact) row_exact_[slot] = value;
       return;
     }
     std::string hint;
@@ -188,6 +194,7 @@ class TableReader {
     TableRows& rows = table_.groups.emplace_back();
     rows.id = std::move(id);
     rows.values.resize(table_.columns.size());
+    rows.exact.resize(row_exact_.size());
   }
 
   void append_row(std::int64_t line) {
@@ -203,6 +210,9 @@ class TableReader {
     if (options_.keep_lines) rows.lines.push_back(line);
     for (std::size_t slot = 0; slot < row_values_.size(); ++slot) {
       rows.values[slot].push_back(row_values_[slot]);
+    }
+    for (std::size_t slot = 0; slot < row_exact_.size(); ++slot) {
+      rows.exact[slot].push_back(row_exact_[slot]);
     }
   }
 
@@ -236,10 +246,12 @@ class TableReader {
   std::size_t time_column_ = 0;
   std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> group_of_;
   std::size_t last_group_ = 0;
+  std::size_t num_strict_ = 0;  // slots before the loose ones
   // The row being read.
   std::size_t group_ = 0;
   Ticks time_ = 0;
   std::vector<float> row_values_;
+  std::vector<double> row_exact_;
 };
 
 }  // namespace

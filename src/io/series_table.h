@@ -28,8 +28,11 @@ struct TableOptions {
   // Without `columns` and without a symbol column: open, high, low and close of an OHLCV table, the
   // variates of one series, instead of `close` alone.
   bool whole_bars = false;
+  // Read behind all of these where the table has them; a cell that holds no number is missing.
+  std::vector<std::string> loose = {};
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
+  bool exact = false;          // fill TableRows::exact
 };
 
 // The rows of one id; of the whole file when it has no id column. Times increase strictly.
@@ -39,6 +42,7 @@ struct TableRows {
   std::vector<Ticks> times = {};
   std::vector<std::int64_t> lines = {};
   std::vector<std::vector<float>> values = {};  // [column][row]; NaN is missing
+  std::vector<std::vector<double>> exact = {};  // the same before they were rounded to float32
 };
 
 struct SeriesTable {

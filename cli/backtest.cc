@@ -1,0 +1,253 @@
+// `toto backtest`: read, forecast, trade, prove, report; and `toto backtest compare`. Everything
+// wrong with the request is said before anything is read, everything wrong with the data before the
+// model is loaded.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "backtest/compare.h"
+#include "backtest/lookahead.h"
+#include "backtest/outputs.h"
+#include "backtest/report.h"
+#include "backtest/run.h"
+#include "backtest_request.h"
+#include "base/error.h"
+#include "commands.h"
+#include "interrupt.h"
+#include "io/atomic_file.h"
+#include "io/utf8.h"
+#include "output.h"
+#include "progress.h"
+
+namespace toto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using backtest::LookaheadCheck;
+using backtest::SymbolResult;
+
+constexpr std::array<const char*, 5> kFiles = {"results.json", "forecasts.csv", "trades.csv",
+                                               "returns.csv", "report.html"};
+
+// ---------------------------------------------------------------------------------------- compare
+
+int compare(const BacktestFlags& flags) {
+  if (flags.data.size() != 3) {
+    fail(ErrorCode::invalid_argument,
+         "compare has {} files, expected two: toto backtest compare A/results.json B/results.json",
+         flags.data.size() - 1);
+  }
+  check_outputs({{"A", flags.data[1]}, {"B", flags.data[2]}}, {{"--json", flags.json}});
+  const io::Json a = backtest::read_results(flags.data[1]);
+  const io::Json b = backtest::read_results(flags.data[2]);
+  const backtest::Comparison comparison = backtest::compare(a, b, flags.data[1], flags.data[2]);
+  for (const backtest::ComparedStrategy& item : comparison.strategies) {
+    if (item.verdict != backtest::ComparedStrategy::Verdict::warn) continue;
+    print_warning(fmt::format("{} {}: total return is {:.4f} in A and {:.4f} in B", item.symbol,
+                              item.strategy, item.return_a, item.return_b));
+  }
+  publish(flags.json, backtest::comparison_json(comparison), backtest::comparison_text(comparison));
+  if (comparison.strategies.empty()) print_line("error: there is nothing to compare");
+  return comparison.passed() ? 0 : 1;
+}
+
+// ---------------------------------------------------------------------------------------- the run
+
+// The engine's forecasts for one decision lag, with a cache of their own.
+class Forecasts {
+ public:
+  Forecasts(const BacktestRequest& request, const Engine& engine, std::size_t lag, bool use_disk) {
+    options_.transform = request.run.transform;
+    options_.lag = lag;
+    options_.forecast = request.forecast;
+    options_.forecast.cancelled = InterruptGuard::interrupted;
+    if (use_disk) {
+      const std::string folder = request.engine.cache_dir + "/forecasts";
+      cache_ = backtest::ForecastCache(folder, backtest::cache_setting(engine, options_));
+    }
+    source_.emplace(engine, options_, cache_);
+  }
+  Forecasts(const Forecasts&) = delete;
+  Forecasts& operator=(const Forecasts&) = delete;
+
+  backtest::ForecastSource& source() { return *source_; }
+  std::size_t num_computed() const { return source_->num_computed(); }
+  const std::string& problem() const { return cache_.problem(); }
+  void show(Progress& progress) {
+    options_.progress = [&progress](std::size_t done, std::size_t total) {
+      progress.update(done, total);
+    };
+  }
+
+ private:
+  backtest::SourceOptions options_;
+  backtest::ForecastCache cache_;
+  std::optional<backtest::EngineSource> source_;
+};
+
+std::vector<SymbolResult> walk(const BacktestRequest& request, const backtest::RunPlan& plan,
+                               const Engine& engine, std::size_t lag, const std::string& job) {
+  Forecasts forecasts(request, engine, lag, !request.no_cache);
+  Progress progress(job, "forecasts", request.progress);
+  forecasts.show(progress);
+  auto answers = backtest::forecast_all(plan.symbols, forecasts.source());
+  if (!forecasts.problem().empty()) print_warning(forecasts.problem());
+  return backtest::evaluate(plan.symbols, std::move(answers), request.run.strategies);
+}
+
+// The same run decided one bar earlier or later: an edge that a bar of delay destroys is none.
+std::vector<SymbolResult> lag_test(const BacktestRequest& request,
+                                   std::span<const backtest::Bars> bars, const Engine& engine,
+                                   std::size_t lag) {
+  backtest::RunOptions options = request.run;
+  options.lag = lag;
+  return walk(request, backtest::plan_run(bars, options), engine, lag, "decision lag");
+}
+
+LookaheadCheck prove(const BacktestRequest& request, std::span<const SymbolResult> results,
+                     const Engine& engine) {
+  Forecasts forecasts(request, engine, request.run.lag, false);
+  Progress progress("no lookahead", "decisions", request.progress);
+  return backtest::check_no_lookahead(
+      results, forecasts.source(),
+      request.prove_no_lookahead ? backtest::Checked::all : backtest::Checked::sample,
+      [&progress](std::size_t done, std::size_t total) { progress.update(done, total); });
+}
+
+std::string path_of(const BacktestRequest& request, const char* name) {
+  return (fs::path(request.output_dir) / name).string();
+}
+
+void check_places(const BacktestRequest& request) {
+  std::vector<NamedPath> inputs, outputs = {{"--json", request.json}};
+  for (const std::string& path : request.data) {
+    std::error_code ignored;  // reading it will say what is wrong with it
+    if (!fs::is_directory(path, ignored)) inputs.push_back({"DATA", path});
+  }
+  for (const char* name : kFiles) outputs.push_back({"--output-dir", path_of(request, name)});
+  check_outputs(inputs, outputs);
+}
+
+void write_streamed(const BacktestRequest& request, const char* name,
+                    std::span<const SymbolResult> results,
+                    void (*write)(std::span<const SymbolResult>, const io::TextSink&)) {
+  io::AtomicFile file(path_of(request, name));
+  write(results, [&file](std::string_view text) { file.write(text); });
+  file.commit();
+}
+
+std::string percent(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:+.2f} %", 100 * value);
+}
+
+std::string table(std::span<const SymbolResult> results) {
+  std::string text = fmt::format("{:<12} {:<18} {:>10} {:>8} {:>10} {:>7}\n", "symbol", "strategy",
+                                 "return", "Sharpe", "drawdown", "trades");
+  for (const SymbolResult& result : results) {
+    for (const backtest::StrategyResult& strategy : result.strategies) {
+      const backtest::TradingMetrics& metrics = strategy.metrics;
+      text += fmt::format("{:<12} {:<18} {:>10} {:>8} {:>10} {:>7}\n",
+                          io::one_line(result.plan.bars->symbol), name_of(strategy.strategy),
+                          percent(metrics.total_return),
+                          std::isnan(metrics.sharpe) ? "-" : fmt::format("{:.2f}", metrics.sharpe),
+                          percent(metrics.max_drawdown), metrics.trades);
+    }
+  }
+  return text;
+}
+
+std::string names_of(const std::vector<backtest::Skipped>& skipped) {
+  std::string names;
+  for (const backtest::Skipped& item : skipped) names += (names.empty() ? "" : ", ") + item.symbol;
+  return names;
+}
+
+void write_all(const BacktestRequest& request, std::span<const SymbolResult> results,
+               const std::string& json, const std::string& report) {
+  InterruptGuard::check();
+  write_streamed(request, "forecasts.csv", results, backtest::write_forecasts);
+  write_streamed(request, "trades.csv", results, backtest::write_trades);
+  write_streamed(request, "returns.csv", results, backtest::write_returns);
+  io::write_file_atomically(path_of(request, "report.html"), report);
+  io::write_file_atomically(path_of(request, "results.json"), json);
+}
+
+int run(const BacktestRequest& request) {
+  check_places(request);
+  const std::vector<backtest::Bars> bars = backtest::read_all_bars(request.data);
+  const backtest::RunPlan plan = backtest::plan_run(bars, request.run);
+  std::vector<std::string> notes;
+  for (const backtest::Bars& symbol : bars) {
+    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
+    for (std::string& note : backtest::data_notes(symbol, asset)) notes.push_back(std::move(note));
+  }
+  for (const std::string& note : notes) print_warning(note);
+  for (const backtest::Skipped& item : plan.skipped) {
+    print_warning(fmt::format("{}; skipped", item.reason));
+  }
+  if (plan.symbols.empty()) {
+    fail(ErrorCode::corrupt_file, "no symbol could be run: {}", plan.skipped.front().reason);
+  }
+
+  const InterruptGuard guard;
+  const LoadedEngine loaded = load_engine(request.engine);
+  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  const std::vector<SymbolResult> results =
+      walk(request, plan, loaded.engine, request.run.lag, "forecast");
+  const LookaheadCheck lookahead = prove(request, results, loaded.engine);
+  backtest::ReportInput report{.results = results,
+                               .engine = loaded.block(),
+                               .options = request.run,
+                               .lookahead = lookahead,
+                               .notes = notes,
+                               .skipped = plan.skipped};
+  std::vector<SymbolResult> other;
+  if (request.lag_test) {
+    report.other_lag = request.run.lag == 1 ? 2 : 1;
+    other = lag_test(request, bars, loaded.engine, report.other_lag);
+    report.other_results = other;
+  }
+  const std::string json = backtest::results_json(results, loaded.block(), request.settings);
+  write_all(request, results, json, backtest::report_html(report));
+  publish(request.json, json,
+          fmt::format("{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
+                      "returns.csv, report.html\n",
+                      table(results), backtest::lookahead_sentence(lookahead),
+                      io::one_line(request.output_dir)));
+  if (!lookahead.passed()) {
+    print_line(fmt::format("error: the no-lookahead proof failed: {}", lookahead.first_difference));
+    return 1;
+  }
+  if (!plan.skipped.empty()) {
+    fail(ErrorCode::corrupt_file, "skipped, the rest was written: {}; the warnings say why",
+         names_of(plan.skipped));
+  }
+  return 0;
+}
+
+int backtest_command(const BacktestFlags& flags) {
+  if (!flags.data.empty() && flags.data.front() == "compare") return compare(flags);
+  const BacktestRequest request = make_backtest_request(flags);
+  try {
+    return run(request);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || request.no_cache) throw;
+    fail(ErrorCode::cancelled,
+         "interrupted; nothing was written, but the forecasts made so far are kept: the same "
+         "command goes on from there");
+  }
+}
+
+}  // namespace
+
+void add_backtest(Arguments& arguments) {
+  const auto flags = std::make_shared<BacktestFlags>();
+  Command command = arguments.add_command(
+      "backtest", "walk forward, trade on the forecasts, report; `backtest compare A B` gates",
+      "toto backtest examples/data/AAPL.csv --windows 50 --output-dir backtest-out");
+  add_backtest_options(command, *flags);
+  command.run([flags] { return backtest_command(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,59 @@
+// Forecasts already made, by what they were made from: in memory, and in a file that later runs and
+// other processes share. An interrupted run goes on where it stopped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backtest/strategy.h"
+
+namespace toto::backtest {
+
+// Point and quantiles in the transformed space, as the engine gave them.
+using RawForecast = std::array<float, 1 + kNumLevels>;
+
+// 128 bits of the SHA-256 of a context.
+struct ContextKey {
+  std::uint64_t high = 0, low = 0;
+  bool operator==(const ContextKey&) const = default;
+};
+ContextKey key_of(std::span<const float> context);
+
+// Not thread safe; two processes may use one file at once.
+class ForecastCache {
+ public:
+  ForecastCache() = default;  // in memory only
+  // `setting` describes everything but the context that a forecast depends on; each has a file of
+  // its own in `folder`. A file that cannot be read or holds something else counts as empty, an
+  // entry whose checksum is wrong as absent.
+  ForecastCache(const std::string& folder, std::string_view setting);
+
+  const RawForecast* find(const ContextKey& key) const;  // nullptr if absent; valid until add()
+  // Kept in memory always; if the file cannot take them, problem() says why and no further attempt
+  // is made.
+  void add(std::span<const std::pair<ContextKey, RawForecast>> entries);
+  const std::string& problem() const { return problem_; }
+  std::size_t num_loaded() const { return num_loaded_; }  // entries the file had
+
+ private:
+  struct Hash {
+    std::size_t operator()(const ContextKey& key) const { return key.low; }
+  };
+  void load();
+  void append(std::string_view bytes);
+
+  std::string path_;    // empty: no file
+  std::string header_;  // what the file begins with: the full setting's digest is in it
+  std::unordered_map<ContextKey, RawForecast, Hash> entries_;
+  std::size_t num_loaded_ = 0;
+  std::string problem_;
+};
+
+}  // namespace toto::backtest

@@ -1,0 +1,29 @@
+// Proof that no decision knows what comes after it: every later row is replaced by noise, the
+// decision is made again, and must be the same bits.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "backtest/forecast_source.h"
+#include "backtest/run.h"
+
+namespace toto::backtest {
+
+struct LookaheadCheck {
+  std::size_t num_checked = 0, num_decisions = 0;
+  std::size_t num_different = 0;
+  std::string first_difference = {};  // symbol, time and what differs
+  bool passed() const { return num_different == 0 && num_checked > 0; }
+};
+
+enum class Checked { sample, all };  // sample: a few decisions of a few symbols, spread evenly
+
+// `source` must not answer from memory of the run it checks.
+LookaheadCheck check_no_lookahead(
+    std::span<const SymbolResult> results, ForecastSource& source, Checked which,
+    const std::function<void(std::size_t done, std::size_t total)>& progress = {});
+
+}  // namespace toto::backtest

@@ -1,0 +1,33 @@
+// The report of a run: one offline HTML file that says in plain words what was earned and whether
+// it beat doing nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backtest/lookahead.h"
+#include "backtest/run.h"
+#include "io/forecast_file.h"
+
+namespace toto::backtest {
+
+// Views of what the caller keeps.
+struct ReportInput {
+  std::span<const SymbolResult> results;
+  io::EngineBlock engine;
+  const RunOptions& options;
+  const LookaheadCheck& lookahead;
+  std::span<const std::string> notes;  // about the data
+  std::span<const Skipped> skipped;
+  std::size_t other_lag = 0;                         // 0: no run with another decision lag
+  std::span<const SymbolResult> other_results = {};  // of that run
+};
+
+std::string report_html(const ReportInput& input);
+
+// "All 50 decisions ... bit for bit" or how many were not.
+std::string lookahead_sentence(const LookaheadCheck& check);
+
+}  // namespace toto::backtest

@@ -1,0 +1,67 @@
+#include "backtest/report_parts.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/svg.h"
+
+namespace toto::backtest {
+namespace {
+
+constexpr std::string_view kUndefinedMark = "–";
+
+}  // namespace
+
+std::string percent(double value, int decimals) {
+  if (!std::isfinite(value)) return std::string(kUndefinedMark);
+  return fmt::format("{:+.{}f} %", 100 * value, decimals);
+}
+
+std::string decimal(double value, int decimals) {
+  if (!std::isfinite(value)) return std::string(kUndefinedMark);
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string significant(double value, int digits) {
+  if (!std::isfinite(value)) return std::string(kUndefinedMark);
+  return fmt::format("{:.{}g}", value, digits);
+}
+
+std::string paragraph(std::string_view text, std::string_view css_class) {
+  const std::string attribute =
+      css_class.empty() ? "" : fmt::format(" class=\"{}\"", report::escape_xml(css_class));
+  return fmt::format("<p{}>{}</p>\n", attribute, report::escape_xml(text));
+}
+
+std::string list_of_sentences(const std::vector<std::string>& sentences) {
+  std::string html = "<ul class=\"plain\">\n";
+  for (const std::string& sentence : sentences) {
+    html += fmt::format("<li>{}</li>\n", report::escape_xml(sentence));
+  }
+  return html + "</ul>\n";
+}
+
+std::string Table::html() const {
+  const auto word = [&](std::size_t column) { return column < num_words_ ? "word" : ""; };
+  std::string html = "<div class=\"wide-box\"><table>\n<thead><tr>";
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    html += fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", word(i),
+                        report::escape_xml(header_[i]));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const std::vector<Cell>& row : rows_) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string_view mark = row[i].mark == Mark::none     ? word(i)
+                                    : row[i].mark == Mark::better ? "better"
+                                                                  : "worse";
+      const std::string attribute = mark.empty() ? "" : fmt::format(" class=\"{}\"", mark);
+      html += fmt::format("<td{}>{}</td>", attribute, report::escape_xml(row[i].text));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+}  // namespace toto::backtest

@@ -1,0 +1,52 @@
+// What the sections of the report are made of. All text is escaped here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backtest/report.h"
+
+namespace toto::backtest {
+
+std::string percent(double value, int decimals = 2);    // "+1.25 %", "–" if undefined
+std::string decimal(double value, int decimals = 2);    // "1.25", "–" if undefined
+std::string significant(double value, int digits = 4);  // "1.234e+05" where it must be
+std::string paragraph(std::string_view text, std::string_view css_class = {});
+std::string list_of_sentences(const std::vector<std::string>& sentences);
+
+// Rows of plain text; a cell may say that it is better or worse than its benchmark.
+class Table {
+ public:
+  enum class Mark { none, better, worse };
+  struct Cell {
+    Cell(std::string content, Mark benchmark = Mark::none)
+        : text(std::move(content)), mark(benchmark) {}
+    Cell(std::string_view content) : text(content) {}
+    Cell(const char* content) : text(content) {}
+    std::string text;
+    Mark mark = Mark::none;
+  };
+  // The first `num_words` columns hold words, which begin at the left.
+  explicit Table(std::vector<std::string> header, std::size_t num_words = 1)
+      : header_(std::move(header)), num_words_(num_words) {}
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  std::string html() const;
+
+ private:
+  std::vector<std::string> header_;
+  std::size_t num_words_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// The sections about one symbol, in the order of the report.
+std::string symbol_charts(const SymbolResult& result);  // equity, drawdown, rolling Sharpe
+std::string monthly_returns(const SymbolResult& result);
+std::string cost_sweep(const SymbolResult& result);
+std::string lag_comparison(const SymbolResult& result, const SymbolResult* other,
+                           std::size_t other_lag);
+std::string forecast_charts(const SymbolResult& result, bool trained);
+std::string coverage_table(const SymbolResult& result);
+std::string worst_trades(const SymbolResult& result);
+
+}  // namespace toto::backtest

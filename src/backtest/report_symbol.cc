@@ -1,0 +1,323 @@
+// The sections of the report about one symbol.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "backtest/report_parts.h"
+#include "report/axis.h"
+#include "report/fan_chart.h"
+#include "report/line_chart.h"
+#include "report/svg.h"
+
+namespace toto::backtest {
+namespace {
+
+constexpr double kBasisPoint = 1e-4;
+constexpr float kGap = std::numeric_limits<float>::quiet_NaN();
+
+std::string heading(std::string_view text) {
+  return fmt::format("<h3>{}</h3>\n", report::escape_xml(text));
+}
+
+std::string chart_box(const report::LineChart& chart) {
+  return heading(chart.title) + "<div class=\"wide-box lines\">\n" + report::line_chart_svg(chart) +
+         "</div>\n";
+}
+
+std::string bars_in_words(std::size_t count) {
+  return count == 1 ? "one bar" : fmt::format("{} bars", count);
+}
+
+// Of consecutive bars; none where a calendar has no label for them.
+std::vector<std::int64_t> seconds_of(const Bars& bars, std::size_t first, std::size_t count) {
+  std::vector<std::int64_t> times;
+  if (bars.style.steps) return times;
+  for (std::size_t i = first; i < first + count; ++i) {
+    times.push_back(io::utc_seconds(bars.times[i], bars.style));
+  }
+  const bool usable = times.empty() || (times.front() >= report::kEarliestTime &&
+                                        times.back() <= report::kLatestTime);
+  return usable ? times : std::vector<std::int64_t>();
+}
+
+// One line for each strategy, in its own colour in every chart.
+template <typename Values>
+report::LineChart lines_of(const SymbolResult& result, std::string title, std::string y_label,
+                           const Values& values) {
+  report::LineChart chart{
+      .title = std::move(title),
+      .y_label = std::move(y_label),
+      .times = seconds_of(*result.plan.bars, result.plan.first, result.plan.count),
+      .lines = {}};
+  for (const StrategyResult& strategy : result.strategies) {
+    chart.lines.push_back({.label = std::string(name_of(strategy.strategy)),
+                           .values = values(strategy),
+                           .color = static_cast<std::size_t>(strategy.strategy)});
+  }
+  return chart;
+}
+
+std::vector<float> drawdowns(const Simulation& simulation) {
+  std::vector<float> values;
+  double peak = 1;
+  for (const double equity : simulation.equity) {
+    peak = std::max(peak, equity);
+    values.push_back(static_cast<float>(100 * (equity / peak - 1)));
+  }
+  return values;
+}
+
+std::vector<float> rolling_sharpe(const Simulation& simulation, std::size_t window, double year) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < simulation.returns.size(); ++i) {
+    if (i + 1 < window) {
+      values.push_back(kGap);
+      continue;
+    }
+    const auto recent = std::span(simulation.returns).subspan(i + 1 - window, window);
+    values.push_back(static_cast<float>(sharpe_ratio(recent, year)));
+  }
+  return values;
+}
+
+std::string month_name(const Bars& bars, std::size_t bar) {
+  if (bars.style.steps) return "all";
+  const io::CivilDate date = io::civil_date(bars.times[bar]);
+  return fmt::format("{:04}-{:02}", date.year, date.month);
+}
+
+Rules with_total_cost(const Rules& rules, double bps) {
+  Rules changed = rules;
+  changed.costs.fee = bps * kBasisPoint;
+  changed.costs.slippage = 0;
+  return changed;
+}
+
+double return_at_cost(const SymbolResult& result, Strategy strategy, double bps) {
+  return run_strategy(strategy, result.plan, result.forecasts,
+                      with_total_cost(result.plan.rules, bps))
+      .metrics.total_return;
+}
+
+// The cost of a side at which nothing is earned, by bisection.
+std::string break_even(const SymbolResult& result, Strategy strategy) {
+  constexpr double kMostBps = 1000;
+  double low = 0, high = kMostBps;
+  const double free = return_at_cost(result, strategy, 0);
+  if (free == 0) return "–";
+  if (free < 0) return "none";
+  if (return_at_cost(result, strategy, high) > 0) return fmt::format("over {}", kMostBps);
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (return_at_cost(result, strategy, middle) > 0 ? low : high) = middle;
+  }
+  return decimal(low, 1);
+}
+
+// Target bars [begin, end) as a fan: each step was forecast on its own, a lag before it.
+std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, std::string title,
+                bool trained) {
+  constexpr std::size_t kHistory = 30;
+  const Bars& bars = *result.plan.bars;
+  const std::size_t first = result.plan.first + begin;
+  const std::size_t history = std::min(first, kHistory);
+  report::FanChart chart;
+  chart.title = std::move(title);
+  chart.subtitle =
+      fmt::format("each bar as it was forecast {} before it",
+                  result.plan.rules.lag == 1 ? std::string("one bar")
+                                             : fmt::format("{} bars", result.plan.rules.lag));
+  chart.y_label = "close";
+  chart.warn_untrained = !trained;
+  chart.max_history = static_cast<int>(kHistory);
+  chart.history_times = seconds_of(bars, first - history, history);
+  chart.forecast_times = seconds_of(bars, first, end - begin);
+  if (chart.history_times.size() != history) chart.forecast_times.clear();
+  if (chart.forecast_times.empty()) chart.history_times.clear();
+  for (std::size_t i = first - history; i < first; ++i) {
+    chart.history.push_back(static_cast<float>(bars.close[i]));
+  }
+  report::FanChart::Band wide{.label = "80 %", .low = {}, .high = {}};
+  report::FanChart::Band narrow{.label = "40 %", .low = {}, .high = {}};
+  for (std::size_t k = begin; k < end; ++k) {
+    const TargetForecast& forecast = forecast_of(result.forecasts[k], Target::close);
+    chart.median.push_back(static_cast<float>(forecast.quantiles[4]));
+    chart.actual.push_back(static_cast<float>(bars.close[result.plan.first + k]));
+    wide.low.push_back(static_cast<float>(forecast.quantiles[0]));
+    wide.high.push_back(static_cast<float>(forecast.quantiles[8]));
+    narrow.low.push_back(static_cast<float>(forecast.quantiles[2]));
+    narrow.high.push_back(static_cast<float>(forecast.quantiles[6]));
+  }
+  chart.bands = {std::move(wide), std::move(narrow)};
+  return report::fan_chart_figure(chart);
+}
+
+}  // namespace
+
+std::string symbol_charts(const SymbolResult& result) {
+  std::string html =
+      chart_box(lines_of(result, "Equity", "equity, starting from 1", [](const StrategyResult& s) {
+        std::vector<float> values;
+        for (const double equity : s.simulation.equity)
+          values.push_back(static_cast<float>(equity));
+        return values;
+      }));
+  html += chart_box(lines_of(result, "Drawdown", "percent below the highest equity so far",
+                             [](const StrategyResult& s) { return drawdowns(s.simulation); }));
+  constexpr std::size_t kWindow = 20;
+  if (result.plan.count <= kWindow) return html;
+  const double year = result.plan.bars_per_year;
+  return html + chart_box(lines_of(result, fmt::format("Sharpe ratio of the last {} bars", kWindow),
+                                   "annualised", [&](const StrategyResult& s) {
+                                     return rolling_sharpe(s.simulation, kWindow, year);
+                                   }));
+}
+
+std::string monthly_returns(const SymbolResult& result) {
+  const Bars& bars = *result.plan.bars;
+  std::map<std::string, std::vector<double>> growth;  // [month][strategy]
+  for (std::size_t s = 0; s < result.strategies.size(); ++s) {
+    for (std::size_t k = 0; k < result.plan.count; ++k) {
+      std::vector<double>& row = growth[month_name(bars, result.plan.first + k)];
+      row.resize(result.strategies.size(), 1);
+      row[s] *= 1 + result.strategies[s].simulation.returns[k];
+    }
+  }
+  std::vector<std::string> header = {"Month"};
+  for (const StrategyResult& strategy : result.strategies) {
+    header.emplace_back(name_of(strategy.strategy));
+  }
+  Table table(header);
+  for (const auto& [month, row] : growth) {
+    std::vector<Table::Cell> cells = {month};
+    for (const double value : row) {
+      cells.emplace_back(
+          percent(value - 1),
+          value < 1 ? Table::Mark::worse : (value > 1 ? Table::Mark::better : Table::Mark::none));
+    }
+    table.add(std::move(cells));
+  }
+  return heading("Monthly returns") + table.html();
+}
+
+std::string cost_sweep(const SymbolResult& result) {
+  Table table(
+      {"Total return at a cost of", "0 bps", "5 bps", "10 bps", "20 bps", "break-even, bps"});
+  for (const StrategyResult& strategy : result.strategies) {
+    std::vector<Table::Cell> row = {name_of(strategy.strategy)};
+    for (const double bps : {0.0, 5.0, 10.0, 20.0}) {
+      row.emplace_back(percent(return_at_cost(result, strategy.strategy, bps)));
+    }
+    row.emplace_back(break_even(result, strategy.strategy));
+    table.add(std::move(row));
+  }
+  return heading("Cost sweep") +
+         paragraph(
+             "Everything that is paid on one side of a trade, fees and slippage together; the "
+             "break-even cost is where nothing is left.",
+             "subtitle") +
+         table.html();
+}
+
+std::string lag_comparison(const SymbolResult& result, const SymbolResult* other,
+                           std::size_t other_lag) {
+  std::string html = heading("Decision lag");
+  if (other == nullptr) {
+    return html + paragraph(
+                      "Not tested: the run with the other lag was left out, or the symbol has "
+                      "too little history for it.",
+                      "subtitle");
+  }
+  const std::size_t lag = result.plan.rules.lag;
+  Table table(
+      {"Decided before the bar", bars_in_words(lag), bars_in_words(other_lag), "difference"});
+  for (const StrategyResult& strategy : result.strategies) {
+    const StrategyResult* late = other->find(strategy.strategy);
+    if (late == nullptr) continue;
+    const double here = strategy.metrics.total_return, there = late->metrics.total_return;
+    table.add({name_of(strategy.strategy), percent(here), percent(there), percent(there - here)});
+  }
+  return html +
+         paragraph("An edge that one more bar of delay destroys may be an artefact of timing.",
+                   "subtitle") +
+         table.html();
+}
+
+std::string forecast_charts(const SymbolResult& result, bool trained) {
+  constexpr std::size_t kSpan = 25;
+  const std::size_t count = result.plan.count, width = std::min(count, kSpan);
+  const Bars& bars = *result.plan.bars;
+  std::size_t worst = 0;
+  double largest = -1;
+  for (std::size_t k = 0; k < count; ++k) {
+    const double actual = bars.close[result.plan.first + k];
+    const double miss =
+        std::abs(forecast_of(result.forecasts[k], Target::close).point / actual - 1);
+    if (miss > largest) {
+      largest = miss;
+      worst = k;
+    }
+  }
+  std::string html =
+      fan(result, count - width, count, fmt::format("{}: the latest bars", bars.symbol), trained);
+  // The worst miss in the middle, as far as there are bars on both sides.
+  const std::size_t begin = std::min(worst > width / 2 ? worst - width / 2 : 0, count - width);
+  if (begin + width == count) return html;
+  return html +
+         fan(result, begin, begin + width,
+             fmt::format("{}: around the worst miss, {} on {}", bars.symbol,
+                         percent(largest, 1).substr(1), bars.time_text(result.plan.first + worst)),
+             trained);
+}
+
+std::string coverage_table(const SymbolResult& result) {
+  std::vector<std::string> header = {"Share of values at or below"};
+  for (std::size_t i = 0; i < kNumLevels; ++i) header.push_back(fmt::format("q{:.1f}", level(i)));
+  Table table(header);
+  for (const Target target : kTargets) {
+    std::vector<Table::Cell> row = {name_of(target)};
+    for (const double share : result.accuracy[static_cast<std::size_t>(target)].coverage) {
+      row.emplace_back(decimal(share));
+    }
+    table.add(std::move(row));
+  }
+  return heading("Coverage by quantile") +
+         paragraph("A calibrated forecast has 0.10 under q0.1, 0.20 under q0.2, and so on.",
+                   "subtitle") +
+         table.html();
+}
+
+std::string worst_trades(const SymbolResult& result) {
+  constexpr std::size_t kShown = 10;
+  struct Item {
+    Strategy strategy;
+    const Trade* trade;
+  };
+  std::vector<Item> items;
+  for (const StrategyResult& strategy : result.strategies) {
+    for (const Trade& trade : strategy.simulation.trades)
+      items.push_back({strategy.strategy, &trade});
+  }
+  const auto order = [](const Item& item) {
+    return std::tuple(item.trade->net_return, item.strategy, item.trade->exit_bar,
+                      item.trade->side);
+  };
+  std::sort(items.begin(), items.end(),
+            [&](const Item& a, const Item& b) { return order(a) < order(b); });
+  items.resize(std::min(items.size(), kShown));
+  const Bars& bars = *result.plan.bars;
+  Table table({"Strategy", "side", "in", "at", "out", "at", "return"}, 2);
+  for (const auto& [strategy, trade] : items) {
+    table.add({name_of(strategy), name_of(trade->side), bars.time_text(trade->entry_bar),
+               significant(trade->entry_price, 7), bars.time_text(trade->exit_bar),
+               significant(trade->exit_price, 7), percent(trade->net_return)});
+  }
+  return heading("Worst trades") + table.html();
+}
+
+}  // namespace toto::backtest

@@ -1,0 +1,324 @@
+// `toto backtest` as a user meets it: files, exit codes, repeatable runs, the gate.
+#include "cli_fixture.h"
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace toto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BacktestTest : public CliTest {
+ protected:
+  // A random walk of daily bars on weekdays, or on all days.
+  std::string bars(const std::string& name, int count, unsigned seed, bool weekends = false) {
+    std::mt19937 engine(seed);
+    std::normal_distribution<double> noise(0, 0.015);
+    std::string text = "date,open,high,low,close,volume\n";
+    double close = 100;
+    io::Ticks day = 19'723 * io::kDay;
+    for (int i = 0; i < count; ++i, day += io::kDay) {
+      while (!weekends && io::weekday(day) >= 5) day += io::kDay;
+      const double open = close * std::exp(noise(engine) / 4);
+      close = open * std::exp(noise(engine));
+      const double high = std::max(open, close) * std::exp(std::abs(noise(engine)) / 2);
+      const double low = std::min(open, close) * std::exp(-std::abs(noise(engine)) / 2);
+      text += fmt::format("{},{:.4f},{:.4f},{:.4f},{:.4f},1000\n", io::format_time(day, {}), open,
+                          high, low, close);
+    }
+    file(name, text);
+    return path(name);
+  }
+  Result backtest(std::vector<std::string> more) {
+    std::vector<std::string> words = {"backtest"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {{"TOTO_CACHE_DIR", path("cache")}});
+  }
+  std::string written(const std::string& folder, const std::string& name) {
+    return contents_of(folder_ / (folder + "/" + name));
+  }
+};
+
+TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
+  bars("AAA.csv", 120, 1);
+  const Result result = backtest({"AAA.csv", "--windows", "12", "--output-dir", "out"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "buy-hold")) << result.out;
+  EXPECT_TRUE(has(result.out, "No lookahead: 4 of 12 decisions")) << result.out;
+  const io::Json json = io::parse_json(written("out", "results.json"), "results.json");
+  EXPECT_EQ(at(json, "schema_version").integer, 1);
+  EXPECT_EQ(at(at(json, "settings"), "windows").integer, 12);
+  const io::Json& symbol = at(at(json, "symbols"), "AAA");
+  EXPECT_EQ(at(symbol, "asset").string, "stock");
+  EXPECT_EQ(at(symbol, "strategies").object.size(), 9u);
+  EXPECT_EQ(at(symbol, "strategies").find("persistence"), nullptr);
+  for (const char* name : {"close", "low", "high", "open"}) {
+    EXPECT_EQ(at(at(symbol, "forecast"), name).object.size(), 9u) << name;
+  }
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines(written("out", "forecasts.csv")), 1 + 12 * 4);
+  EXPECT_TRUE(has(written("out", "forecasts.csv"),
+                  "symbol,decision_time,target_time,target,point,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,"
+                  "0.9,actual\n"));
+  EXPECT_EQ(lines(written("out", "returns.csv")), 1 + 12);
+  EXPECT_TRUE(has(written("out", "returns.csv"), "date,AAA:buy-hold,AAA:simple,"));
+  EXPECT_TRUE(has(written("out", "trades.csv"),
+                  "symbol,strategy,side,entry_time,entry_price,exit_time,exit_price,fee,return\n"));
+  const std::string report = written("out", "report.html");
+  for (const char* part :
+       {"In plain words", "buy-hold", "persistence", "Equity", "Drawdown", "Monthly returns",
+        "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
+    EXPECT_TRUE(has(report, part)) << part;
+  }
+  EXPECT_FALSE(has(report, "http://") && !has(report, "http://www.w3.org/2000/svg"));
+}
+
+TEST_F(BacktestTest, SymbolsOfSeveralCalendarsShareTheReturns) {
+  bars("STK.csv", 100, 1);
+  bars("COIN.csv", 140, 2, true);
+  const Result result = backtest({"STK.csv", "COIN.csv", "--windows", "10", "--no-lag-test"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string returns = written("backtest-out", "returns.csv");
+  EXPECT_TRUE(has(returns, ",,,,,,,,,")) << "no target bar of one of the two";
+  const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");
+  EXPECT_EQ(at(at(at(json, "symbols"), "COIN"), "asset").string, "crypto");
+  EXPECT_FALSE(has(written("backtest-out", "trades.csv"), "COIN,simple,short"));
+}
+
+TEST_F(BacktestTest, ARunCanBeRepeatedFromItsResults) {
+  bars("AAA.csv", 120, 1);
+  const Result first = backtest({"AAA.csv",
+                                 "--from",
+                                 "2024-05-01",
+                                 "--to",
+                                 "2024-05-20",
+                                 "--transform",
+                                 "log",
+                                 "--fee-bps",
+                                 "2.5",
+                                 "--fill",
+                                 "close",
+                                 "--samples",
+                                 "64",
+                                 "--seed",
+                                 "7",
+                                 "--strategies",
+                                 "simple,maxdiff",
+                                 "--tune-offsets",
+                                 "--no-lag-test",
+                                 "--output-dir",
+                                 "one"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(has(written("one", "results.json"), "\"point\": \"trimmed_mean_0.1\""));
+  const Result second = backtest({"--from-results", "one/results.json", "--output-dir", "two"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  for (const char* name : {"results.json", "forecasts.csv", "trades.csv", "returns.csv"}) {
+    EXPECT_EQ(written("one", name), written("two", name)) << name;
+  }
+  // A flag wins, and a new period replaces the old one.
+  const Result third = backtest({"--from-results", "one/results.json", "--windows", "5",
+                                 "--output-dir", "three", "--json", "-"});
+  const io::Json settings = at(json_of(third), "settings");
+  EXPECT_EQ(at(settings, "windows").integer, 5);
+  EXPECT_EQ(at(settings, "from").kind, io::Json::Kind::null);
+  EXPECT_EQ(at(settings, "fee_bps").real, 2.5);
+  file("own.json", R"({"settings": {"data": ["AAA.csv"], "windows": 5, "bogus": 1}})");
+  expect_refusal(3, {"own.json", "bogus"}, {"backtest", "--from-results", "own.json"});
+  file("none.json", "{}");
+  expect_refusal(3, {"none.json", "settings"}, {"backtest", "--from-results", "none.json"});
+}
+
+TEST_F(BacktestTest, ThreadsModesAndTheCacheChangeNothing) {
+  bars("AAA.csv", 120, 1);
+  const std::vector<std::string> base = {"AAA.csv", "--windows", "8", "--no-lag-test"};
+  const auto forecasts = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    const Result result = backtest(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return written("backtest-out", "forecasts.csv");
+  };
+  const std::string expected = forecasts({"--no-cache"});
+  EXPECT_FALSE(fs::exists(path("cache/forecasts")));
+  EXPECT_EQ(forecasts({}), expected);
+  EXPECT_TRUE(fs::exists(path("cache/forecasts")));
+  EXPECT_EQ(forecasts({}), expected);
+  EXPECT_EQ(forecasts({"--threads", "1", "--no-cache"}), expected);
+  EXPECT_EQ(forecasts({"--mode", "reduce-overhead", "--no-cache"}), expected);
+  EXPECT_EQ(forecasts({"--isa", "reference", "--no-cache"}), expected);
+}
+
+TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
+  for (const char* name : {"A.csv", "B.csv", "C.csv", "D.csv"}) {
+    bars(name, 600, static_cast<unsigned>(name[0]));
+  }
+  const std::vector<std::string> words = {"backtest", "A.csv",         "B.csv",
+                                          "C.csv",    "D.csv",         "--windows",
+                                          "500",      "--no-lag-test", "--progress"};
+  const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
+  const Running running = start(words, cache);
+  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  kill(running.pid(), SIGINT);
+  const Result stopped = running.wait();
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_TRUE(has(stopped.err, "error: interrupted; nothing was written, but the forecasts"))
+      << stopped.err;
+  EXPECT_FALSE(fs::exists(path("backtest-out")));
+  const auto file_size = [&] {
+    return fs::file_size(fs::directory_iterator(path("cache/forecasts"))->path());
+  };
+  const auto kept = file_size();
+  EXPECT_GT(kept, 1000u);
+  const Result resumed = run(words, cache);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_GT(file_size(), kept);
+  const std::string expected = written("backtest-out", "forecasts.csv");
+  std::vector<std::string> afresh = words;
+  afresh.insert(afresh.end(), {"--no-cache", "--output-dir", "afresh"});
+  ASSERT_EQ(run(afresh).exit_code, 0);
+  EXPECT_EQ(written("afresh", "forecasts.csv"), expected);
+}
+
+TEST_F(BacktestTest, EveryDecisionIsProvenOnRequest) {
+  bars("AAA.csv", 120, 1);
+  const Result result =
+      backtest({"AAA.csv", "--windows", "6", "--prove-no-lookahead", "--no-lag-test"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "No lookahead: all of 6 decisions")) << result.out;
+}
+
+TEST_F(BacktestTest, BadRequestsAreRefused) {
+  bars("AAA.csv", 120, 1);
+  expect_refusal(2, {"DATA is required"}, {"backtest"});
+  expect_refusal(2, {"--windows and --from"},
+                 {"backtest", "AAA.csv", "--windows", "5", "--from", "2024-02-01"});
+  expect_refusal(2, {"--windows", "\"0\""}, {"backtest", "AAA.csv", "--windows", "0"});
+  expect_refusal(2, {"--from", "\"soon\""}, {"backtest", "AAA.csv", "--from", "soon"});
+  expect_refusal(2, {"--from first"},
+                 {"backtest", "AAA.csv", "--from", "2024-03-02", "--to", "2024-03-01"});
+  expect_refusal(2, {"--decision-lag"}, {"backtest", "AAA.csv", "--decision-lag", "0"});
+  expect_refusal(2, {"--transform", "pct, log or price"},
+                 {"backtest", "AAA.csv", "--transform", "sqrt"});
+  expect_refusal(2, {"--fee-bps", "\"-1\""}, {"backtest", "AAA.csv", "--fee-bps=-1"});
+  expect_refusal(2, {"--slippage-bps", "nan"}, {"backtest", "AAA.csv", "--slippage-bps", "nan"});
+  expect_refusal(2, {"--asset"}, {"backtest", "AAA.csv", "--asset", "bond"});
+  expect_refusal(2, {"--fill"}, {"backtest", "AAA.csv", "--fill", "mid"});
+  expect_refusal(2, {"--strategies", "\"magic\""},
+                 {"backtest", "AAA.csv", "--strategies", "magic"});
+  expect_refusal(2, {"--point"}, {"backtest", "AAA.csv", "--point", "mode"});
+  expect_refusal(2, {"-", "symbol"}, {"backtest", "-"});
+  expect_refusal(3, {"gone.csv"}, {"backtest", "gone.csv"});
+}
+
+TEST_F(BacktestTest, OneBadFileStopsTheRunAndWritesNothing) {
+  bars("AAA.csv", 120, 1);
+  file("BAD.csv", "date,open,high,low,close\n2024-01-02,1,1,1,1\n2024-01-03,1,1,1,$2\n");
+  expect_refusal(3, {"BAD.csv: line 3", "\"$2\""}, {"backtest", "AAA.csv", "BAD.csv"});
+  EXPECT_FALSE(fs::exists(folder_ / "backtest-out"));
+}
+
+TEST_F(BacktestTest, TooLittleHistoryIsNamedAndSkipped) {
+  bars("AAA.csv", 120, 1);
+  bars("NEW.csv", 30, 2);
+  const Result result = backtest({"AAA.csv", "NEW.csv", "--windows", "5", "--no-lag-test"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(has(result.err, "warning: NEW.csv: NEW has too little history: 24 points"))
+      << result.err;
+  EXPECT_TRUE(has(result.err, "error: skipped, the rest was written: NEW")) << result.err;
+  EXPECT_TRUE(has(written("backtest-out", "returns.csv"), "AAA:simple"));
+  EXPECT_FALSE(has(written("backtest-out", "returns.csv"), "NEW:simple"));
+  EXPECT_TRUE(has(written("backtest-out", "report.html"), "NEW has too little history"));
+  fs::remove_all(folder_ / "backtest-out");
+  const Result alone = backtest({"NEW.csv", "--windows", "5"});
+  EXPECT_EQ(alone.exit_code, 3);
+  EXPECT_TRUE(has(alone.err, "error: no symbol could be run")) << alone.err;
+}
+
+TEST_F(BacktestTest, OddDataIsReportedAndEscaped) {
+  std::string text = contents_of(bars("<b>X.csv", 120, 1));
+  const std::size_t row = text.find("2024-03-01");
+  text.replace(row, text.find('\n', row) - row, "2024-03-01,100,90,110,100,0");
+  file("<b>X.csv", text);
+  const Result result = backtest({"<b>X.csv", "--windows", "5", "--no-lag-test"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "warning: <b>X.csv: line 46: <b>X has open 100, high 90"))
+      << result.err;
+  const std::string report = written("backtest-out", "report.html");
+  EXPECT_TRUE(has(report, "&lt;b&gt;X"));
+  EXPECT_FALSE(has(report, "<b>X"));
+}
+
+// ---------------------------------------------------------------------------------------- compare
+
+class CompareTest : public BacktestTest {
+ protected:
+  void results(const std::string& name, const std::string& symbols) {
+    file(name, R"({"schema_version": 1, "symbols": {)" + symbols + "}}");
+  }
+  static std::string symbol(const std::string& name, const std::string& total) {
+    return fmt::format(R"("{}": {{"strategies": {{"simple": {{"total_return": {}, "sharpe": null,
+                       "max_drawdown": -0.1}}}}, "forecast": {{"close": {{"mae": 2,
+                       "persistence": {{"mae": 4}}}}}}}})",
+                       name, total);
+  }
+  int gate() { return backtest({"compare", "a.json", "b.json"}).exit_code; }
+};
+
+TEST_F(CompareTest, OnlyTheTotalReturnGates) {
+  const auto pair = [&](const std::string& a, const std::string& b) {
+    results("a.json", symbol("S", a));
+    results("b.json", symbol("S", b));
+    return backtest({"compare", "a.json", "b.json"});
+  };
+  EXPECT_EQ(pair("0.10", "0.109").exit_code, 0);
+  EXPECT_FALSE(has(pair("0.10", "0.109").err, "warning"));
+  EXPECT_EQ(pair("0.10", "0.11").exit_code, 0);
+  EXPECT_TRUE(has(pair("0.10", "0.11").err, "warning: S simple")) << "from 0.01 on";
+  EXPECT_EQ(pair("0.10", "0.149").exit_code, 0);
+  EXPECT_EQ(pair("0.01", "0.06").exit_code, 1) << "from 0.05 on, whatever the rounding";
+  EXPECT_EQ(pair("-0.3", "0.3").exit_code, 1);
+  EXPECT_EQ(pair("null", "null").exit_code, 0);
+  EXPECT_EQ(pair("null", "0").exit_code, 1);
+  EXPECT_EQ(pair("0", "null").exit_code, 1);
+  const Result same = pair("0.1", "0.1");
+  EXPECT_TRUE(has(same.out, "passed")) << same.out;
+  EXPECT_TRUE(has(same.out, "+0.5000")) << "MAE relative to persistence\n" << same.out;
+}
+
+TEST_F(CompareTest, WhatIsMissingFails) {
+  results("a.json", symbol("S", "0.1"));
+  results("b.json", symbol("S", "0.1") + "," + symbol("T", "0.1"));
+  EXPECT_EQ(gate(), 1) << "T stands in B alone";
+  results("a.json", "");
+  results("b.json", "");
+  EXPECT_EQ(gate(), 1) << "nothing to compare";
+  results("a.json", symbol("S", "0.1"));
+  results("b.json", R"("S": {"strategies": {"simple": {}}})");
+  EXPECT_EQ(gate(), 1) << "no total return in B";
+  results("b.json", R"("S": {"strategies": {"simple": {"total_return": "much"}}})");
+  EXPECT_EQ(gate(), 3);
+  file("b.json", "{\"schema_version\": 1}");
+  EXPECT_EQ(gate(), 3);
+  file("b.json", "{\"schema_version\": 99, \"symbols\": {}}");
+  EXPECT_EQ(gate(), 3);
+  file("b.json", "not json");
+  EXPECT_EQ(gate(), 3);
+  expect_refusal(3, {"gone.json"}, {"backtest", "compare", "a.json", "gone.json"});
+  expect_refusal(2, {"expected two"}, {"backtest", "compare", "a.json"});
+}
+
+TEST_F(CompareTest, RealRunsAgainstThemselves) {
+  bars("AAA.csv", 100, 1);
+  ASSERT_EQ(backtest({"AAA.csv", "--windows", "5", "--no-lag-test"}).exit_code, 0);
+  const Result result = backtest(
+      {"compare", "backtest-out/results.json", "backtest-out/results.json", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(at(json_of(result), "passed").boolean);
+  EXPECT_EQ(at(json_of(result), "strategies").array.size(), 9u);
+}
+
+}  // namespace
+}  // namespace toto::cli
