@@ -106,19 +106,15 @@ body{padding:18px 14px 32px}
 .tip dd{margin:0;text-align:right}
 .tip .when{font-weight:600}
 @media print{.tip{display:none}}
-section{margin:0 0 40px}
-section h2{margin:0 0 8px}
-h3{font-size:15px;margin:22px 0 6px}
+section>h3{margin:22px 0 6px}
 .wide-box{overflow-x:auto;margin-top:8px}
 .lines svg{display:block;width:100%;min-width:560px;height:auto}
 .l-line{fill:none;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round}
 .l-0{stroke:#3e4c59;stroke-width:2.2}.l-1{stroke:#0072b2}.l-2{stroke:#d55e00}.l-3{stroke:#009e73}
 .l-4{stroke:#cc79a7}.l-5{stroke:#e69f00}.l-6{stroke:#56b4e9}.l-7{stroke:#8c564b}.l-8{stroke:#7f7fd5}
 @media screen and (prefers-color-scheme:dark){.l-0{stroke:#cbd2d9}.l-1{stroke:#4aa8e0}}
-table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;white-space:nowrap}
-th,td{padding:3px 9px;text-align:right;border-bottom:1px solid var(--line)}
-th{color:var(--quiet);font-weight:600}
-th:first-child,td:first-child,.word{text-align:left}
+td:first-child,.word{text-align:left}
+td:first-child{padding-left:0}
 .worse{color:#b3261e}.better{color:#1a7f4b}
 @media screen and (prefers-color-scheme:dark){.worse{color:#ff9087}.better{color:#6fd3a0}}
 ul{margin:6px 0 0;padding-left:20px}
