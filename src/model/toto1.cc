@@ -92,9 +92,11 @@ void Toto1::attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
                            Workspace& workspace) const noexcept {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
   const std::size_t qkv_stride = round_up(3 * e, kPanel);
-  pool_.run(static_cast<int>(pass.runs.size()) * heads, [&](int task, int worker) {
-    const RowRun& run = pass.runs[task / heads];
-    const int head = task % heads;
+  const int num_runs = static_cast<int>(pass.runs.size());
+  pool_.run(num_runs * heads, [&](int task, int worker) {
+    // All runs of a head, then the next head: samples share their prefix, which then stays near.
+    const RowRun& run = pass.runs[task % num_runs];
+    const int head = task / num_runs;
     if (outputs_only && !run.wants_output) return;
     AttendArgs args;
     args.head_dim = hd;
