@@ -1,5 +1,5 @@
-// Sixteen floats. Included inside the target regions and namespaces of avx512.cc and avx512_vnni.cc,
-// which add multiply_add_pairs: the sum of two int16 products and an int32.
+// Sixteen floats. Included inside the target regions and namespaces of avx512.cc and
+// avx512_vnni.cc, which add multiply_add_pairs: the sum of two int16 products and an int32.
 struct Vec {
   static constexpr int kLanes = 16;
   __m512 v;
