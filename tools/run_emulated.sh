@@ -95,7 +95,7 @@ cat >"$disk/isolinux.cfg" <<END
 default run
 label run
   kernel vmlinuz
-  append initrd=initrd console=ttyS0 quiet loglevel=0 mitigations=off nokaslr clearcpuid=xsavec,xsaves
+  append initrd=initrd console=ttyS0 quiet loglevel=0 mitigations=off nokaslr clearcpuid=xsavec,xsaves,aperfmperf
 END
 cp /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 "$disk"
 xorriso -as mkisofs -quiet -o "$work/disk.iso" -b isolinux.bin -c boot.cat -no-emul-boot \
