@@ -57,22 +57,16 @@ int compare(const BacktestFlags& flags) {
 // The engine's forecasts for one decision lag, with a cache of their own.
 class Forecasts {
  public:
-  Forecasts(const BacktestRequest& request, const Engine& engine, std::size_t lag, bool use_disk) {
-    options_.transform = request.run.transform;
-    options_.lag = lag;
-    options_.forecast = request.forecast;
-    options_.forecast.cancelled = InterruptGuard::interrupted;
-    if (use_disk) {
-      const std::string folder = request.engine.cache_dir + "/forecasts";
-      cache_ = backtest::ForecastCache(folder, backtest::cache_setting(engine, options_));
-    }
-    source_.emplace(engine, options_, cache_);
-  }
+  Forecasts(const BacktestRequest& request, const Engine& engine, std::size_t lag, bool use_disk)
+      : options_(options_for(request, lag)),
+        cache_(use_disk ? backtest::ForecastCache(request.engine.cache_dir + "/forecasts",
+                                                  backtest::cache_setting(engine, options_))
+                        : backtest::ForecastCache()),
+        source_(engine, options_, cache_) {}
   Forecasts(const Forecasts&) = delete;
   Forecasts& operator=(const Forecasts&) = delete;
 
-  backtest::ForecastSource& source() { return *source_; }
-  std::size_t num_computed() const { return source_->num_computed(); }
+  backtest::ForecastSource& source() { return source_; }
   const std::string& problem() const { return cache_.problem(); }
   void show(Progress& progress) {
     options_.progress = [&progress](std::size_t done, std::size_t total) {
@@ -81,9 +75,16 @@ class Forecasts {
   }
 
  private:
+  static backtest::SourceOptions options_for(const BacktestRequest& request, std::size_t lag) {
+    backtest::SourceOptions options{
+        .transform = request.run.transform, .lag = lag, .forecast = request.forecast};
+    options.forecast.cancelled = InterruptGuard::interrupted;
+    return options;
+  }
+
   backtest::SourceOptions options_;
   backtest::ForecastCache cache_;
-  std::optional<backtest::EngineSource> source_;
+  backtest::EngineSource source_;
 };
 
 std::vector<SymbolResult> walk(const BacktestRequest& request, const backtest::RunPlan& plan,

@@ -278,6 +278,7 @@ Json describe(const BacktestRequest& request, const BacktestFlags& flags) {
   };
   const bool period = run.from || run.to;
   std::vector<std::string> strategies;
+  strategies.reserve(run.strategies.size());
   for (const backtest::Strategy strategy : run.strategies) {
     strategies.emplace_back(name_of(strategy));
   }

@@ -46,6 +46,7 @@ double median(std::vector<Number> values) {
 
 double bars_per_day(const std::vector<Day>& days) {
   std::vector<std::size_t> counts;
+  counts.reserve(days.size());
   for (const Day& day : days) counts.push_back(day.count);
   return median(std::move(counts));
 }

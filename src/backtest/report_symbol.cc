@@ -162,10 +162,7 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
 std::string symbol_charts(const SymbolResult& result) {
   std::string html =
       chart_box(lines_of(result, "Equity", "equity, starting from 1", [](const StrategyResult& s) {
-        std::vector<float> values;
-        for (const double equity : s.simulation.equity)
-          values.push_back(static_cast<float>(equity));
-        return values;
+        return std::vector<float>(s.simulation.equity.begin(), s.simulation.equity.end());
       }));
   html += chart_box(lines_of(result, "Drawdown", "percent below the highest equity so far",
                              [](const StrategyResult& s) { return drawdowns(s.simulation); }));
