@@ -58,7 +58,9 @@ struct GemmData {
     Random random(seed);
     src = random.normals(std::size_t(c.rows) * c.depth);
     weights = random.normals(std::size_t(c.panels) * kPanel * c.depth, 0.1f);
-    linear = make_packed(c.depth, c.panels * kPanel, c.type);
+    linear = declare_packed(c.depth, c.panels * kPanel, c.type);
+    linear.panels.allocate();
+    linear.bias.allocate();
     for (int column = 0; column < c.panels * kPanel; ++column) {
       pack_column(linear, column, weights.data() + std::size_t(column) * c.depth, random.normal());
     }
@@ -66,7 +68,7 @@ struct GemmData {
   }
   // The product in float64.
   double exact(int row, int column) const {
-    double sum = linear.bias[column];
+    double sum = linear.bias.data()[column];
     for (int k = 0; k < shape.depth; ++k) {
       sum += static_cast<double>(src[std::size_t(row) * shape.depth + k]) *
              weights[std::size_t(column) * shape.depth + k];
