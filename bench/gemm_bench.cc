@@ -75,7 +75,7 @@ std::vector<Library> libraries() {
   for (const auto& [type, tolerance] :
        {std::pair(DType::f32, 0.0), std::pair(DType::bf16, 1e-2), std::pair(DType::int8, 2e-2)}) {
     all.push_back({fmt::format("toto/{}", name_of(type)),
-                   [type = type] { return std::make_unique<Ours>(type); }, tolerance});
+                   [wanted = type] { return std::make_unique<Ours>(wanted); }, tolerance});
   }
   for (const YardstickFactory& yardstick : yardsticks()) {
     all.push_back({yardstick.name + "/f32", yardstick.make, 1e-5});

@@ -134,6 +134,7 @@ void register_patch(const char* name, const Report& report) {
     const auto run = [=](benchmark::State& state) {
       ThreadPool pool(threads);
       std::vector<StepParameters> steps;
+      steps.reserve(kPatch);
       for (int step = 0; step < kPatch; ++step) steps.push_back(step_parameters(step));
       std::vector<std::vector<double>> workspaces(threads);
       std::vector<double> sums(kPatch);

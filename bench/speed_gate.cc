@@ -69,7 +69,7 @@ std::vector<PackedLinear> made_stack(DType type) {
 class Products {
  public:
   Products(DType type, int rows, ThreadPool& pool)
-      : stack_(made_stack(type)), type_(type), rows_(rows), pool_(pool) {
+      : stack_(made_stack(type)), rows_(rows), pool_(pool) {
     src_ = Buffer<float>(rows * row_stride(kDepth));
     dst_ = Buffer<float>(rows * row_stride(kColumns));
     for (std::size_t i = 0; i < src_.size(); ++i) {
@@ -102,7 +102,6 @@ class Products {
  private:
   std::vector<PackedLinear> stack_;
   std::vector<std::span<const std::byte>> arrays_;
-  DType type_;
   int rows_;
   ThreadPool& pool_;
   Buffer<float> src_, dst_;

@@ -169,6 +169,7 @@ std::vector<ChartBand> chart_bands(const std::vector<double>& levels) {
             [](const ChartBand& a, const ChartBand& b) { return a.low < b.low; });
   if (bands.size() <= kMaxBands) return bands;
   std::vector<ChartBand> spread;  // the widest, the narrowest, and evenly between them
+  spread.reserve(kMaxBands);
   for (std::size_t i = 0; i < kMaxBands; ++i) {
     spread.push_back(bands[i * (bands.size() - 1) / (kMaxBands - 1)]);
   }
