@@ -363,10 +363,11 @@ TOTO_INLINE void gemm_block(const GemmArgs& args, int panel, int first, int rows
     if (tiles == 1) {  // the hardware fetches one stream best
       kDirect.entries[rows - 1](args, part, 1, chunk, ahead, sums);
     } else {
-      ahead.next = term + terms < args.depth ? at + bytes : next_panel;
-      ahead.end = ahead.next + bytes;
+      const std::byte* next = term + terms < args.depth ? at + bytes : next_panel;
       const int steps = tiles * (terms / kUnrolled);
-      if (ahead.next != nullptr && steps > 0) {
+      if (next != nullptr && steps > 0) {
+        ahead.next = next;
+        ahead.end = next + bytes;
         ahead.lines = (static_cast<int>(bytes / kCacheLine) + steps - 1) / steps;
       }
       const Chunk<Wide> widened = {chunk.scales, widen(chunk.weights, terms, wide)};
