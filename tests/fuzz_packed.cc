@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static toto::ThreadPool pool(1);
   static const EntryKey key{.digest = std::string(kDigestLength, '1'), .sizes = {100, 0, 5000}};
   std::vector<std::uint64_t> aligned(size / 8 + 1);
-  std::memcpy(aligned.data(), data, size);
+  if (size > 0) std::memcpy(aligned.data(), data, size);
   const auto bytes = std::as_bytes(std::span(aligned)).first(size);
   const CheckedEntry entry = check_entry(bytes, key, pool);
   check(entry.reason.empty() == (entry.state != EntryState::invalid));
