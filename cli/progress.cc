@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
 
@@ -11,7 +13,8 @@ namespace {
 
 constexpr auto kBarInterval = std::chrono::milliseconds(100);
 constexpr auto kLineInterval = std::chrono::seconds(1);
-constexpr std::uint64_t kBarWidth = 30;
+constexpr std::size_t kLineWidth = 79;  // what wraps cannot be cleared
+constexpr std::size_t kMinBarWidth = 8, kMaxBarWidth = 30;
 constexpr const char* kClearLine = "\r\x1b[K";
 
 void print(const std::string& text) {
@@ -74,9 +77,12 @@ void Progress::update(std::uint64_t done, std::uint64_t total) {
     return;
   }
   next_ = now + kBarInterval;
-  const std::uint64_t filled = done * kBarWidth / total;
-  print(fmt::format("{}{} [{:#<{}}{:.<{}}] {}", kClearLine, job_, "", filled, "",
-                    kBarWidth - filled, count));
+  const std::size_t text = job_.size() + count.size() + 4;  // two blanks and two brackets
+  const std::size_t room = kLineWidth > text ? kLineWidth - text : 0;
+  const std::size_t width = std::clamp(room, kMinBarWidth, kMaxBarWidth);
+  const std::size_t filled = done * width / total;
+  print(fmt::format("{}{} [{:#<{}}{:.<{}}] {}", kClearLine, job_, "", filled, "", width - filled,
+                    count));
 }
 
 }  // namespace toto::cli
