@@ -86,7 +86,9 @@ class InputReport {
 }  // namespace
 
 ForecastInput::ForecastInput(const ForecastRequest& request, const InputFile& file, bool only)
-    : request_(request), file_(file) {
+    : request_(request),
+      file_(file),
+      findings_{.description = {}, .warnings = {}, .remarks = ForecastRemarks(request)} {
   const bool again = io::is_regular_file(file.path);
   const bool together = request.multivariate || request.known_future.has_value();
   if (again && !together && check_streamed()) return;
@@ -139,16 +141,10 @@ void ForecastInput::check_whole(Whole whole, bool hold) {
 
 void ForecastInput::adopt(const io::InputData& data, bool by_column, ForecastRemarks remarks) {
   by_column_ = by_column;
-  findings_.emplace(Findings{.description = data.description,
-                             .warnings = data.warnings,
-                             .remarks = ForecastRemarks(request_)});
-  findings_->remarks.merge(std::move(remarks), [this](std::string id) { return reported_id(id); });
-}
-
-ForecastInput::Findings ForecastInput::take_findings() {
-  Findings findings = std::move(*findings_);
-  findings_.reset();
-  return findings;
+  findings_.description = data.description;
+  findings_.warnings = data.warnings;
+  findings_.remarks.merge(std::move(remarks),
+                          [this](std::string id) { return reported_id(std::move(id)); });
 }
 
 ForecastInput::Whole ForecastInput::read_whole() const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "forecast_jobs.h"
@@ -29,7 +30,7 @@ class ForecastInput {
     std::vector<std::string> warnings;
     ForecastRemarks remarks;
   };
-  Findings take_findings();
+  Findings take_findings() { return std::move(findings_); }
 
   std::size_t num_jobs() const { return num_jobs_; }    // series as the engine counts them
   std::size_t num_parts() const { return num_parts_; }  // series as a reader of the answer does
@@ -60,7 +61,7 @@ class ForecastInput {
   std::optional<io::TimeStyle> streamed_style_;  // set if its series come one at a time
   std::vector<std::string> columns_;             // likewise, for the labels of charts
   std::optional<Whole> held_;
-  std::optional<Findings> findings_;
+  Findings findings_;
 };
 
 // All files of the request, checked; tells on stderr what they are. A progress bar if there are
