@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "io/csv.h"
 #include "output.h"
 #include "report/axis.h"
-#include "report/fan_chart.h"
 
 namespace toto::cli {
 namespace {
@@ -92,31 +90,6 @@ std::vector<float> level_of(const ForecastRequest& request, const Forecast& fore
   return {values.begin(), values.end()};
 }
 
-report::FanChart make_chart(const ForecastRequest& request, const io::InputData& input,
-                            const InputSeries& series, const Forecast& forecast, int variate,
-                            const LoadedEngine& loaded) {
-  report::FanChart chart;
-  chart.title = fmt::format("{}, next {}", label_of(series, file_heading(request, input)),
-                            steps_in_words(forecast.horizon, *series.axis));
-  chart.subtitle = fmt::format("{} values of history, model {}, mode {}", forecast.context_length,
-                               loaded.model.name, name_of(loaded.engine.options().mode));
-  chart.y_label = input.columns[series.column];  // no file says its unit
-  chart.footnote = fmt::format("toto.cpp {}, model {}{}", version(), loaded.model.name,
-                               loaded.trained() ? "" : " (untrained)");
-  chart.warn_untrained = !loaded.trained();
-  set_times(series, forecast.horizon, chart);
-  chart.history = series.values;
-  const auto first = forecast.median.begin() + std::ptrdiff_t{variate} * forecast.horizon;
-  chart.median.assign(first, first + forecast.horizon);
-  for (const ChartBand& band : request.bands) {
-    const double percent = std::round((band.high - band.low) * 1e8) / 1e6;
-    chart.bands.push_back({.label = fmt::format("{} %", percent),
-                           .low = level_of(request, forecast, variate, band.low),
-                           .high = level_of(request, forecast, variate, band.high)});
-  }
-  return chart;
-}
-
 }  // namespace
 
 std::string steps_in_words(int horizon, const io::TimeAxis& axis) {
@@ -127,34 +100,55 @@ std::string steps_in_words(int horizon, const io::TimeAxis& axis) {
   return fmt::format("{}step{} of {} {}s", count, plural, step.count, step.unit);
 }
 
-std::string file_heading(const ForecastRequest& request, const io::InputData& input) {
-  const InputSeries& first = input.series.front();
-  if (request.input == "-" || first.id != input.columns[first.column]) return {};
-  return std::filesystem::path(request.input).stem().string();
+ForecastCharts::ForecastCharts(const ForecastRequest& request, const LoadedEngine& loaded,
+                               std::string heading)
+    : request_(request),
+      loaded_(loaded),
+      heading_(std::move(heading)),
+      most_(request.plot_format == PlotFormat::svg ? 1 : kMaxCharts) {}
+
+void ForecastCharts::add(const ForecastPart& part, const Forecast& forecast, int variate) {
+  if (num_added_++ < most_) charts_.push_back(make_chart(part, forecast, variate));
 }
 
-Charts draw_charts(const ForecastRequest& request, const io::InputData& input,
-                   const ForecastRun& run, const LoadedEngine& loaded) {
-  const bool svg = request.plot_format == PlotFormat::svg;
-  const std::size_t shown = std::min(run.parts.size(), svg ? std::size_t{1} : kMaxCharts);
-  if (shown < run.parts.size()) {
-    print_warning(fmt::format("{}: shows {} of {} series; {}", request.plot.value_or("the plot"),
-                              svg ? "the first" : fmt::format("the first {}", shown),
-                              run.parts.size(),
+report::FanChart ForecastCharts::make_chart(const ForecastPart& part, const Forecast& forecast,
+                                            int variate) const {
+  const InputSeries& series = part.series;
+  report::FanChart chart;
+  chart.title = fmt::format("{}, next {}", label_of(series, heading_),
+                            steps_in_words(forecast.horizon, *series.axis));
+  chart.subtitle = fmt::format("{} values of history, model {}, mode {}", forecast.context_length,
+                               loaded_.model.name, name_of(loaded_.engine.options().mode));
+  chart.y_label = part.column;  // no file says its unit
+  chart.footnote = fmt::format("toto.cpp {}, model {}{}", version(), loaded_.model.name,
+                               loaded_.trained() ? "" : " (untrained)");
+  chart.warn_untrained = !loaded_.trained();
+  set_times(series, forecast.horizon, chart);
+  chart.history = series.values;
+  const auto first = forecast.median.begin() + std::ptrdiff_t{variate} * forecast.horizon;
+  chart.median.assign(first, first + forecast.horizon);
+  for (const ChartBand& band : request_.bands) {
+    const double percent = std::round((band.high - band.low) * 1e8) / 1e6;
+    chart.bands.push_back({.label = fmt::format("{} %", percent),
+                           .low = level_of(request_, forecast, variate, band.low),
+                           .high = level_of(request_, forecast, variate, band.high)});
+  }
+  return chart;
+}
+
+std::string ForecastCharts::draw() const {
+  const bool svg = request_.plot_format == PlotFormat::svg;
+  const std::size_t shown = charts_.size();
+  if (shown < num_added_) {
+    print_warning(fmt::format("{}: shows {} of {} series; {}", request_.plot.value_or("the plot"),
+                              svg ? "the first" : fmt::format("the first {}", shown), num_added_,
                               svg ? "an .html file holds up to 50" : "a page holds no more"));
   }
-  std::vector<report::FanChart> charts;
-  for (const ForecastPart& part : std::span(run.parts).first(shown)) {
-    charts.push_back(make_chart(request, input, input.series[part.series],
-                                run.forecasts[part.forecast], part.variate, loaded));
-  }
-  if (svg) return {.text = report::fan_chart_svg(charts.front()), .num_shown = shown};
-  const std::string name = request.input == "-"
-                               ? "standard input"
-                               : std::filesystem::path(request.input).filename().string();
-  const std::string title =
-      shown == 1 ? charts.front().title : fmt::format("{}: {} forecasts", name, shown);
-  return {.text = report::fan_chart_html(charts, title), .num_shown = shown};
+  if (svg) return report::fan_chart_svg(charts_.front());
+  const std::string title = shown == 1
+                                ? charts_.front().title
+                                : fmt::format("{}: {} forecasts", request_.input_name, shown);
+  return report::fan_chart_html(charts_, title);
 }
 
 }  // namespace toto::cli

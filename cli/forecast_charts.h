@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
-#include "forecast_run.h"
+#include "forecast_jobs.h"
+#include "report/fan_chart.h"
 #include "settings.h"
 
 namespace toto::cli {
@@ -14,17 +16,27 @@ inline constexpr std::size_t kMaxCharts = 50;  // on one page; an SVG holds one
 // "64 business days", "hour", "12 steps of 15 minutes"
 std::string steps_in_words(int horizon, const io::TimeAxis& axis);
 
-// The name of the input's file without folder and extension, where series go by their columns:
-// "close" says little without it. Otherwise nothing, as for standard input.
-std::string file_heading(const ForecastRequest& request, const io::InputData& input);
+// Takes what it draws of each series as it comes by, of as many as the file --plot names can show.
+class ForecastCharts {
+ public:
+  // `heading` stands before ids that do not hold it: "AAPL" for "AAPL close".
+  ForecastCharts(const ForecastRequest& request, const LoadedEngine& loaded, std::string heading);
 
-// The text of the file --plot names, and how many series it shows. Warns on stderr when there are
-// more than it can.
-struct Charts {
-  std::string text;
-  std::size_t num_shown = 0;
+  void add(const ForecastPart& part, const Forecast& forecast, int variate);
+  std::size_t num_shown() const { return charts_.size(); }
+  // The text of the file. Warns on stderr when there were more series than it can show.
+  std::string draw() const;
+
+ private:
+  report::FanChart make_chart(const ForecastPart& part, const Forecast& forecast,
+                              int variate) const;
+
+  const ForecastRequest& request_;
+  const LoadedEngine& loaded_;
+  std::string heading_;
+  std::size_t most_;           // charts
+  std::size_t num_added_ = 0;  // series
+  std::vector<report::FanChart> charts_;
 };
-Charts draw_charts(const ForecastRequest& request, const io::InputData& input,
-                   const ForecastRun& run, const LoadedEngine& loaded);
 
 }  // namespace toto::cli

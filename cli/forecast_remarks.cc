@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "io/json.h"
@@ -36,54 +37,82 @@ double deviation_of(const io::InputSeries& series, int max_context) {
 
 }  // namespace
 
-std::optional<std::string> context_remark(const ForecastRequest& request,
-                                          const io::InputData& input) {
-  if (!request.cuts_by_default) return {};
-  const auto most = static_cast<std::size_t>(request.options.max_context);
-  const io::InputSeries* first = nullptr;
-  std::size_t count = 0;
-  for (const io::InputSeries& series : input.series) {
-    if (series.values.size() <= most) continue;
-    if (count++ == 0) first = &series;
+void ForecastRemarks::add(const io::InputSeries& series) {
+  const std::size_t length = series.values.size();
+  if (request_.cuts_by_default && length > static_cast<std::size_t>(request_.options.max_context) &&
+      num_cut_++ == 0) {
+    cut_length_ = length;
+    cut_id_ = series.id;
   }
-  if (first == nullptr) return {};
-  return fmt::format("{}: the latest {} of {} values are used of {}; --context N uses more",
-                     input.name, most, first->values.size(), and_more(first->id, count));
+  const double deviation = deviation_of(series, request_.options.max_context);
+  if (deviation == 0) return;
+  if (deviations_.empty() || deviation < least_) {
+    least_ = deviation;
+    narrowest_id_ = series.id;
+  }
+  deviations_.push_back(deviation);
 }
 
-std::optional<std::string> multivariate_remark(const ForecastRequest& request,
-                                               const io::InputData& input,
-                                               const ForecastBatch& batch) {
-  if (!request.multivariate || batch.num_variates() > 1) return {};
+void ForecastRemarks::add_lone_variate(const io::InputData& input) {
+  if (num_lone_++ > 0) return;
+  lone_file_ = input.name;
+  lone_id_ = input.series.front().id;
+  lone_has_columns_ = !input.time_name.empty();
+}
+
+void ForecastRemarks::merge(ForecastRemarks file,
+                            const std::function<std::string(std::string)>& id_of) {
+  if (num_cut_ == 0 && file.num_cut_ > 0) {
+    cut_length_ = file.cut_length_;
+    cut_id_ = id_of(file.cut_id_);
+  }
+  num_cut_ += file.num_cut_;
+  if (!file.deviations_.empty() && (deviations_.empty() || file.least_ < least_)) {
+    least_ = file.least_;
+    narrowest_id_ = id_of(file.narrowest_id_);
+  }
+  deviations_.insert(deviations_.end(), file.deviations_.begin(), file.deviations_.end());
+  if (num_lone_ == 0 && file.num_lone_ > 0) {
+    lone_file_ = std::move(file.lone_file_);
+    lone_id_ = std::move(file.lone_id_);
+    lone_has_columns_ = file.lone_has_columns_;
+  }
+  num_lone_ += file.num_lone_;
+}
+
+// Several files are told apart by the ids.
+std::string ForecastRemarks::about_file() const {
+  return request_.several_files() ? "" : request_.files.front().name() + ": ";
+}
+
+std::optional<std::string> ForecastRemarks::context() const {
+  if (num_cut_ == 0) return {};
+  return fmt::format("{}the latest {} of {} values are used of {}; --context N uses more",
+                     about_file(), request_.options.max_context, cut_length_,
+                     and_more(cut_id_, num_cut_));
+}
+
+std::optional<std::string> ForecastRemarks::multivariate() const {
+  if (num_lone_ == 0) return {};
   return fmt::format(
-      "--multivariate changes nothing: {} has one series, {}, and no other for it to look at{}",
-      input.name, io::quoted(input.series.front().id),
-      input.time_name.empty() ? "" : "; --columns A,B names the columns to read");
+      "--multivariate changes nothing{}: {} has one series, {}, and no other for it to look at{}",
+      num_lone_ == 1 ? "" : fmt::format(" for {} files", num_lone_), lone_file_,
+      io::quoted(lone_id_), lone_has_columns_ ? "; --columns A,B names the columns to read" : "");
 }
 
-std::optional<std::string> scale_remark(const ForecastRequest& request, const io::InputData& input,
-                                        const ModelInfo& model) {
+std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const {
   constexpr double kFarBelow = 3;  // of the minimum scale: bands up to three times too wide pass
-  const io::InputSeries* narrowest = nullptr;
-  double least = model.minimum_scale / kFarBelow;
-  std::size_t count = 0;
-  for (const io::InputSeries& series : input.series) {
-    const double deviation = deviation_of(series, request.options.max_context);
-    if (deviation == 0 || deviation >= model.minimum_scale / kFarBelow) continue;
-    ++count;
-    if (deviation < least) {
-      narrowest = &series;
-      least = deviation;
-    }
-  }
-  if (narrowest == nullptr) return {};
-  const double factor = std::hypot(least, model.minimum_scale) / least;
+  const auto count = static_cast<std::size_t>(
+      std::count_if(deviations_.begin(), deviations_.end(),
+                    [&](double deviation) { return deviation < model.minimum_scale / kFarBelow; }));
+  if (count == 0) return {};
+  const double factor = std::hypot(least_, model.minimum_scale) / least_;
   return fmt::format(
-      "{}: {} {} by little (standard deviation {:.3g}), and the model scales no series by less "
-      "than {:.3g}: it sees a flat line, and bands come out up to {:.0f} times too wide; multiply "
-      "the values by {:g}, and divide the forecast by it",
-      input.name, and_more(narrowest->id, count), count == 1 ? "varies" : "vary", least,
-      model.minimum_scale, factor, std::pow(10.0, std::ceil(-std::log10(least))));
+      "{}{} {} by little (standard deviation {:.3g}), and the model scales no series by less than "
+      "{:.3g}: it sees a flat line, and bands come out up to {:.0f} times too wide; multiply the "
+      "values by {:g}, and divide the forecast by it",
+      about_file(), and_more(narrowest_id_, count), count == 1 ? "varies" : "vary", least_,
+      model.minimum_scale, factor, std::pow(10.0, std::ceil(-std::log10(least_))));
 }
 
 }  // namespace toto::cli

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <system_error>
 
 #include "base/error.h"
+#include "io/atomic_file.h"
 #include "io/csv.h"
 #include "io/forecast_file.h"
 #include "io/json.h"
+#include "io/series_folder.h"
 #include "output.h"
 
 namespace toto::cli {
@@ -95,6 +98,77 @@ PlotFormat plot_format(const std::string& path) {
        io::quoted(path), extension.empty() ? "no extension" : io::quoted(extension));
 }
 
+// Without the files this run writes: its answer beside the data is no data of the next run.
+std::vector<std::string> files_of_folder(const std::string& folder, const ForecastFlags& flags) {
+  std::vector<std::string> files = io::series_files(folder);
+  std::erase_if(files, [&](const std::string& file) {
+    return (flags.output && io::same_file(file, *flags.output)) ||
+           (flags.json && io::same_file(file, *flags.json));
+  });
+  if (files.empty()) {
+    fail(ErrorCode::not_found,
+         "{}: the folder holds no .csv or .jsonl file, expected at least one; folders below it are "
+         "not searched",
+         folder);
+  }
+  return files;
+}
+
+// Files are known by their names without folder and extension if these differ, else by their paths.
+// Either way no id made of one file's label can be that of another's.
+void set_labels(std::vector<InputFile>& files) {
+  std::set<std::string> stems;
+  for (InputFile& file : files) {
+    file.label = file.path == "-" ? "stdin" : std::filesystem::path(file.path).stem().string();
+    stems.insert(file.label);
+  }
+  if (stems.size() == files.size()) return;
+  for (InputFile& file : files) file.label = file.path;
+}
+
+void read_inputs(const ForecastFlags& flags, ForecastRequest& request) {
+  namespace fs = std::filesystem;
+  bool has_folder = false;
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& path) {
+    std::error_code error;
+    fs::path place = fs::absolute(path, error);  // a link is a file of its own
+    if (!error) place = fs::canonical(place.parent_path(), error) / place.filename();
+    // A path that leads nowhere is complained about when it is read.
+    if (!error && !seen.insert(place.string()).second) {
+      fail(ErrorCode::invalid_argument, "INPUT names {} twice, expected each file once", path);
+    }
+    request.files.push_back({.path = path, .label = {}});
+  };
+  for (const std::string& input : flags.inputs) {
+    std::error_code ignored;
+    if (input == "-" || !fs::is_directory(input, ignored)) {
+      add(input);
+      continue;
+    }
+    has_folder = true;
+    for (const std::string& path : files_of_folder(input, flags)) add(path);
+  }
+  if (has_folder || request.several_files()) set_labels(request.files);
+  if (flags.inputs.size() > 1) {
+    request.input_name = fmt::format("{} files", request.files.size());
+  } else if (flags.inputs.front() == "-") {
+    request.input_name = "standard input";
+  } else {
+    const fs::path path = fs::path(flags.inputs.front()).lexically_normal();
+    request.input_name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  }
+}
+
+// Standard input can be read once, by one reader.
+void check_standard_input(const ForecastFlags& flags) {
+  if (flags.known_future != "-") return;
+  if (std::find(flags.inputs.begin(), flags.inputs.end(), "-") != flags.inputs.end()) {
+    fail(ErrorCode::invalid_argument,
+         "the input and --known-future are both -; standard input can be read once");
+  }
+}
+
 // What was asked for must show somewhere.
 void warn_of_hidden_values(ForecastRequest& request) {
   const bool has_json =
@@ -116,8 +190,9 @@ void warn_of_hidden_values(ForecastRequest& request) {
 
 void add_forecast_options(Command& command, ForecastFlags& flags) {
   command
-      .positional("INPUT", flags.input,
-                  "CSV (long, wide or OHLCV) or GluonTS JSON lines; - is standard input")
+      .positionals("INPUT", flags.inputs,
+                   "files or folders of CSV (long, wide or OHLCV) or GluonTS JSON lines; - is "
+                   "standard input")
       .option("--horizon", "N", flags.horizon, "steps to forecast, 1 to 100000 (default 64)")
       .option("--context", "N", flags.context, "points of history used at most (default 4096)")
       .option("--columns", "A,B", flags.columns,
@@ -178,7 +253,6 @@ std::vector<ChartBand> chart_bands(const std::vector<double>& levels) {
 
 ForecastRequest make_forecast_request(const ForecastFlags& flags) {
   ForecastRequest request;
-  request.input = flags.input;
   request.multivariate = flags.multivariate;
   request.known_future = flags.known_future;
   request.progress = flags.progress;
@@ -200,17 +274,23 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
     io::parse_frequency(*flags.freq, "--freq");
     request.read.frequency = *flags.freq;
   }
-  if (flags.known_future == "-" && flags.input == "-") {
-    fail(ErrorCode::invalid_argument,
-         "the input and --known-future are both -; standard input can be read once");
-  }
+  check_standard_input(flags);
   request.output = flags.output;
   request.json = flags.json;
   request.plot = flags.plot;
   if (request.output && request.output != "-") io::output_format(*request.output);
   if (request.plot) request.plot_format = plot_format(*request.plot);
+  read_inputs(flags, request);
+  if (request.several_files() && flags.known_future == "-") {
+    fail(ErrorCode::invalid_argument,
+         "--known-future is - and there are {} files to read it for; standard input can be read "
+         "once, expected a file",
+         request.files.size());
+  }
   // Nobody means to replace what is read, or one answer by another.
-  check_outputs({{"INPUT", flags.input}, {"--known-future", flags.known_future}},
+  std::vector<NamedPath> inputs = {{"--known-future", flags.known_future}};
+  for (const InputFile& file : request.files) inputs.push_back({"INPUT", file.path});
+  check_outputs(inputs,
                 {{"--output", flags.output}, {"--json", flags.json}, {"--plot", flags.plot}});
   warn_of_hidden_values(request);
 

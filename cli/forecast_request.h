@@ -14,7 +14,7 @@
 namespace toto::cli {
 
 struct ForecastFlags {
-  std::string input;
+  std::vector<std::string> inputs;
   std::optional<std::string> horizon, context, columns, quantiles, samples, decode, point, missing,
       format, freq, known_future, emit, output, json, plot;
   bool multivariate = false;
@@ -36,8 +36,17 @@ struct ChartBand {
 // itself and makes none.
 std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
 
+// A file to read, "-" is standard input.
+struct InputFile {
+  std::string path;
+  std::string label;  // what ids begin with, where series of several files must be told apart
+
+  std::string name() const { return path == "-" ? "standard input" : path; }
+};
+
 struct ForecastRequest {
-  std::string input;
+  std::vector<InputFile> files;  // folders stand for the files in them
+  std::string input_name;        // of all of it, for a title: "prices.csv", "prices", "3 files"
   io::ReadOptions read;
   std::optional<std::string> known_future;
   bool multivariate = false;
@@ -55,11 +64,13 @@ struct ForecastRequest {
   std::vector<ChartBand> bands;  // of a plot, widest first
   bool progress = false;
 
+  bool several_files() const { return files.size() > 1; }
   bool stdout_is_json() const { return output == "-" || json == "-"; }
   std::vector<std::string> warnings;
 };
 
-// Error(invalid_argument) naming the flag or variable, also for an output that cannot be written.
+// Error(invalid_argument) naming the flag or variable, also for an output that cannot be written;
+// Error(not_found) for a folder without a file to read.
 ForecastRequest make_forecast_request(const ForecastFlags& flags);
 
 }  // namespace toto::cli

@@ -1,55 +1,49 @@
-// From the series of a file to forecasts of all of them, in chunks that bound the memory.
+// Forecasts jobs in groups large enough to keep every core busy, and small enough that what is in
+// memory does not depend on how many there are in all.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
-#include "forecast_request.h"
-#include "io/series_file.h"
+#include "forecast_jobs.h"
+#include "progress.h"
 #include "toto/toto.h"
 
 namespace toto::cli {
 
-// One entry of the answer: a variate of a forecast, and the input series it continues.
-struct ForecastPart {
-  std::size_t forecast = 0;
-  int variate = 0;
-  std::size_t series = 0;  // position in InputData::series
-};
+// An answer, right after it was computed and in the order of the jobs.
+using TakeForecast = std::function<void(const ForecastJob& job, const Forecast& forecast)>;
 
-struct ForecastRun {
-  std::vector<Forecast> forecasts;
-  std::vector<ForecastPart> parts;  // in the order of the file; variates with a known future are
-                                    // inputs, not answers, and are left out
-  Timings timings;                  // `total` counts loading too
-};
-
-// How the input's series travel: alone, each with the known variates beside it, or all as one.
-class ForecastBatch {
+class ForecastRun {
  public:
-  // All three must outlive this. Error(corrupt_file) if nothing is left to forecast, or if series
-  // that are to look at each other have different times.
-  ForecastBatch(const ForecastRequest& request, const io::InputData& input,
-                const io::KnownFuture& known);
+  // `num_jobs`: in all, for the progress bar. Everything must outlive this.
+  ForecastRun(const ForecastRequest& request, const Engine& engine, std::size_t num_jobs,
+              TakeForecast take);
 
-  std::size_t size() const { return request_.multivariate ? 1 : targets_.size(); }
-  // Variates of all series together, known ones counted as often as they travel.
-  std::size_t num_variates() const { return size() * known_positions_.size() + targets_.size(); }
-  Series make(std::size_t index) const;
-  std::vector<ForecastPart> parts() const;
+  // Error(out_of_memory) before anything is computed if the answer of a group would not fit,
+  // Error(cancelled) after an interrupt.
+  void add(ForecastJob job);
+  void finish();
+  const Timings& timings() const { return timings_; }  // `total` counts loading too
 
  private:
-  Series joined(const io::InputData& data, std::size_t first) const;
+  bool group_is_full(const ForecastJob& next) const;
+  void forecast_group();
 
   const ForecastRequest& request_;
-  const io::InputData& input_;
-  const io::KnownFuture& known_;
-  std::vector<std::size_t> targets_, known_positions_;
+  const Engine& engine_;
+  std::size_t num_jobs_;
+  TakeForecast take_;
+  ForecastOptions options_;
+  Progress progress_;
+  Timings timings_;
+  // The group at hand, and what it adds up to.
+  std::vector<ForecastJob> jobs_;
+  std::vector<Series> batch_;
+  std::vector<Forecast> answers_;
+  std::size_t num_values_ = 0, num_variates_ = 0;
+  std::size_t num_done_ = 0, num_parts_done_ = 0;
 };
-
-// Error(out_of_memory) before anything is computed if the answer would not fit,
-// Error(cancelled) after an interrupt.
-ForecastRun run_forecast(const ForecastRequest& request, const ForecastBatch& batch,
-                         const Engine& engine);
 
 }  // namespace toto::cli

@@ -1,5 +1,5 @@
-// How far a long job has come: a bar on a terminal, lines where stderr goes elsewhere and
-// --progress asks for it, otherwise nothing.
+// How far a long job has come, how fast it goes and how long it will take: a bar on a terminal,
+// lines where stderr goes elsewhere and --progress asks for it, otherwise nothing.
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,7 @@ class Progress {
 
   // Cheap to call often: draws ten times a second at most, and at the end.
   void update(std::uint64_t done, std::uint64_t total);
+  void clear();  // makes room for other text on the terminal; the next update draws again
 
  private:
   enum class Form { none, bar, lines };
@@ -25,7 +26,7 @@ class Progress {
   Form form_;
   bool drawn_ = false;
   bool finished_ = false;
-  std::chrono::steady_clock::time_point next_;
+  std::chrono::steady_clock::time_point start_, next_;
 };
 
 }  // namespace toto::cli

@@ -131,7 +131,7 @@ TEST_F(ForecastTest, BadFilesAreRefusedWithFileAndLine) {
   refuse(3, {"empty.csv"}, {}, "empty.csv");
   file("twice.csv", "date,a\n2024-01-01,1\n2024-01-01,2\n");
   refuse(3, {"twice.csv: line 3"}, {}, "twice.csv");
-  refuse(3, {"folder"}, {}, folder_.path());
+  refuse(3, {"bad.csv: line 3"}, {}, folder_.path());
 }
 
 TEST_F(ForecastTest, ByteOrderMarkCrlfAndStandardInput) {

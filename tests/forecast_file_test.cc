@@ -1,11 +1,12 @@
 #include "io/forecast_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
+#include <memory>
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/csv.h"
@@ -15,6 +16,12 @@
 namespace toto::io {
 namespace {
 
+// An answer as a whole.
+struct Document : ForecastHeader {
+  std::vector<ForecastEntry> series;
+  Timings timings;
+};
+
 // Two series of three steps; the second has what is rare: samples, a point, a missing value.
 struct Example {
   std::vector<std::string> times = {"2024-01-01", "2024-01-02", "2024-01-03"};
@@ -23,7 +30,7 @@ struct Example {
   std::vector<float> low = {0.1F, -1e-30F, 100'000};
   std::vector<float> high = {3.4028235e38F, 20, 30};
   std::vector<float> samples = {1, 2, 3, 4, 5, 6};
-  ForecastDocument document;
+  Document document;
 
   explicit Example(const std::string& second_id = "b,\"x\"") : second_id_(second_id) {
     document.engine = {.version = "0.1.0",
@@ -57,16 +64,31 @@ struct Example {
   std::string second_id_;
 };
 
-template <typename Write>
-std::string text_of(const Write& write, const ForecastDocument& document) {
+using MakeWriter = std::unique_ptr<ForecastWriter> (*)(ForecastHeader, TextSink);
+template <OutputFormat kFormat>
+std::unique_ptr<ForecastWriter> file_writer(ForecastHeader header, TextSink sink) {
+  return make_file_writer(kFormat, std::move(header), std::move(sink));
+}
+constexpr MakeWriter kJson = file_writer<OutputFormat::json>;
+constexpr MakeWriter kJsonl = file_writer<OutputFormat::jsonl>;
+constexpr MakeWriter kCsv = file_writer<OutputFormat::csv>;
+constexpr MakeWriter kTable = make_table_writer;
+
+void write(MakeWriter make_writer, const Document& document, TextSink sink) {
+  const std::unique_ptr<ForecastWriter> writer = make_writer(document, std::move(sink));
+  for (const ForecastEntry& entry : document.series) writer->add(entry);
+  writer->finish(document.timings);
+}
+
+std::string text_of(MakeWriter make_writer, const Document& document) {
   std::string text;
-  write(document, [&text](std::string_view part) { text += part; });
+  write(make_writer, document, [&text](std::string_view part) { text += part; });
   return text;
 }
 
 TEST(ForecastJson, HasTheDocumentedFieldsInTheirOrder) {
   const Example example;
-  EXPECT_EQ(text_of(write_forecast_json, example.document), R"({
+  EXPECT_EQ(text_of(kJson, example.document), R"({
   "engine": {
     "version": "0.1.0",
     "model": "toto-mini",
@@ -131,7 +153,7 @@ TEST(ForecastJson, HasTheDocumentedFieldsInTheirOrder) {
 
 TEST(ForecastJson, ReadsBackToTheSameFloats) {
   const Example example;
-  const Json json = parse_json(text_of(write_forecast_json, example.document), "forecast");
+  const Json json = parse_json(text_of(kJson, example.document), "forecast");
   const Json& entry = json.find("series")->array.at(1);
   const std::vector<Json>& low = entry.find("quantiles")->find("0.1")->array;
   ASSERT_EQ(low.size(), example.low.size());
@@ -143,7 +165,7 @@ TEST(ForecastJson, ReadsBackToTheSameFloats) {
 
 TEST(ForecastJsonl, IsALineForEachSeries) {
   const Example example;
-  std::istringstream lines(text_of(write_forecast_jsonl, example.document));
+  std::istringstream lines(text_of(kJsonl, example.document));
   std::string line;
   std::vector<std::string> ids;
   while (std::getline(lines, line)) {
@@ -158,7 +180,7 @@ TEST(ForecastJsonl, IsALineForEachSeries) {
 
 TEST(ForecastCsv, HasARowForEachStep) {
   const Example example;
-  EXPECT_EQ(text_of(write_forecast_csv, example.document),
+  EXPECT_EQ(text_of(kCsv, example.document),
             "unique_id,ds,mean,0.1,0.9\n"
             "a,2024-01-01,1.5,0.1,3.4028235e+38\n"
             "a,2024-01-02,2,-1e-30,20\n"
@@ -173,8 +195,7 @@ TEST(ForecastCsv, LeavesMissingCellsEmpty) {
   example.document.series.pop_back();
   example.mean = {std::numeric_limits<float>::infinity(), 2, 3};
   example.document.series[0].mean = example.mean;
-  EXPECT_NE(text_of(write_forecast_csv, example.document).find("a,2024-01-01,,0.1,"),
-            std::string::npos);
+  EXPECT_NE(text_of(kCsv, example.document).find("a,2024-01-01,,0.1,"), std::string::npos);
 }
 
 // Our own long table is an input again, and no id is lost or changed on the way.
@@ -182,7 +203,7 @@ TEST(ForecastCsv, KeepsIdsThatAreFormulasScriptsOrLines) {
   for (const std::string id : {"=cmd|' /C calc'!A0", "+1", "-1", "@x", "<script>", "two\nlines",
                                " blank ", "a,b;c\td", "\"", "\xC3\xA9t\xC3\xA9"}) {
     const Example example(id);
-    std::string text = text_of(write_forecast_csv, example.document);
+    std::string text = text_of(kCsv, example.document);
     if (std::string_view("=+-@").find(id.front()) != std::string_view::npos) {
       EXPECT_NE(text.find("\n\"" + id + "\","), std::string::npos) << text;
     }
@@ -198,7 +219,7 @@ TEST(ForecastCsv, KeepsIdsThatAreFormulasScriptsOrLines) {
 
 TEST(ForecastTable, AlignsColumns) {
   Example example;
-  EXPECT_EQ(text_of(write_forecast_table, example.document),
+  EXPECT_EQ(text_of(kTable, example.document),
             "a: 3 steps after 512 values\n"
             "  ds          mean       0.1          0.9\n"
             "  2024-01-01   1.5       0.1  3.40282e+38\n"
@@ -215,9 +236,9 @@ TEST(ForecastTable, AlignsColumns) {
 // One column of values, as the table writes them.
 std::vector<std::string> cells(std::vector<float> values) {
   const std::vector<std::string> times(values.size(), "t");
-  ForecastDocument document;
+  Document document;
   document.series.push_back({.id = "s", .timestamps = times, .mean = values, .median = values});
-  std::istringstream lines(text_of(write_forecast_table, document));
+  std::istringstream lines(text_of(kTable, document));
   std::vector<std::string> found;
   std::string line;
   std::getline(lines, line);
@@ -245,7 +266,7 @@ TEST(ForecastTable, ShowsThePointForecastUnderItsName) {
   Example example("b");
   example.document.point_name = "quantile_0.3";
   example.document.heading = "AAPL";
-  const std::string text = text_of(write_forecast_table, example.document);
+  const std::string text = text_of(kTable, example.document);
   EXPECT_NE(text.find("AAPL a: 3 steps after 512 values\n  ds          mean       0.1"),
             std::string::npos)
       << text;
@@ -255,8 +276,7 @@ TEST(ForecastTable, ShowsThePointForecastUnderItsName) {
             std::string::npos)
       << text;
   example.document.heading = "B";  // the file is called like the series
-  EXPECT_NE(text_of(write_forecast_table, example.document).find("\nb: 3 steps"),
-            std::string::npos);
+  EXPECT_NE(text_of(kTable, example.document).find("\nb: 3 steps"), std::string::npos);
 }
 
 TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
@@ -266,24 +286,23 @@ TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
   entry.quantiles[1] = example.median;
   example.document.series.pop_back();
   example.document.quantiles = {0.9, 0.4, 0.05, 0.2, 0.7};
-  const std::string text = text_of(write_forecast_table, example.document);
+  const std::string text = text_of(kTable, example.document);
   EXPECT_NE(text.find("mean  0.05  0.4  0.9\n"), std::string::npos) << text;
   EXPECT_NE(text.find("2024-01-03   3.0   3.0    -  3.0\n"), std::string::npos) << text;
   example.document.quantiles = {};
   entry.quantiles.clear();
-  EXPECT_NE(text_of(write_forecast_table, example.document).find("ds          mean\n"),
-            std::string::npos);
+  EXPECT_NE(text_of(kTable, example.document).find("ds          mean\n"), std::string::npos);
 }
 
 TEST(ForecastTable, CutsLongHorizonsAndLongListsShort) {
   const std::vector<float> values(64, 1.0F);
   std::vector<std::string> times;
   for (int i = 1; i <= 64; ++i) times.push_back("t" + std::to_string(i));
-  ForecastDocument document;
+  Document document;
   document.horizon = 64;
   document.series.assign(
       25, {.id = "s", .context_length = 1, .timestamps = times, .mean = values, .median = values});
-  const std::string text = text_of(write_forecast_table, document);
+  const std::string text = text_of(kTable, document);
   EXPECT_NE(text.find("s: 64 steps after 1 value; 44 steps are not shown\n"), std::string::npos);
   EXPECT_NE(text.find("t16"), std::string::npos);
   EXPECT_EQ(text.find("t17"), std::string::npos);
@@ -292,7 +311,7 @@ TEST(ForecastTable, CutsLongHorizonsAndLongListsShort) {
   document.series.resize(1);
   for (const std::size_t horizon : {1U, 20U, 21U}) {
     document.series[0].mean = std::span(values).first(horizon);
-    const std::string shown = text_of(write_forecast_table, document);
+    const std::string shown = text_of(kTable, document);
     EXPECT_EQ(shown.find("not shown") == std::string::npos, horizon <= 20) << shown;
     EXPECT_NE(shown.find("t" + std::to_string(horizon) + " "), std::string::npos) << shown;
   }
@@ -302,7 +321,7 @@ TEST(ForecastTable, KeepsControlCharactersFromTheTerminal) {
   const Example example(
       "\x1b[31mred\x7f\n\xC2\x9B"
       "2J\xC3\xA9");
-  const std::string text = text_of(write_forecast_table, example.document);
+  const std::string text = text_of(kTable, example.document);
   EXPECT_NE(text.find("\n [31mred   2J\xC3\xA9: 3 steps"), std::string::npos) << text;
 }
 
@@ -342,15 +361,15 @@ TEST(QuantileName, IsTheShortestThatReadsBack) {
 TEST(ForecastJson, StreamsLargeAnswers) {
   const std::vector<float> values(1000, 1.25F);
   const std::vector<std::string> times(1000, "2024-01-01");
-  ForecastDocument document;
+  Document document;
   document.horizon = 1000;
   const std::vector<float> samples(1000 * 200, 2.5F);
   document.series.assign(6, {.id = "s", .timestamps = times, .mean = values, .median = values});
   document.series[1].samples = samples;
-  for (const auto& write : {write_forecast_json, write_forecast_jsonl, write_forecast_csv}) {
+  for (const MakeWriter make_writer : {kJson, kJsonl, kCsv}) {
     std::size_t total = 0;
     std::size_t largest = 0;
-    write(document, [&](std::string_view part) {
+    write(make_writer, document, [&](std::string_view part) {
       EXPECT_FALSE(part.empty());
       total += part.size();
       largest = std::max(largest, part.size());
@@ -360,27 +379,14 @@ TEST(ForecastJson, StreamsLargeAnswers) {
   }
 }
 
-TEST(WriteForecastFile, ChoosesTheFormByTheExtension) {
-  const TemporaryFolder folder;
-  const Example example;
-  write_forecast_file(folder / "new/a.json", example.document);
-  EXPECT_EQ(contents_of(folder / "new/a.json"), text_of(write_forecast_json, example.document));
-  write_forecast_file(folder / "a.JSONL", example.document);
-  EXPECT_EQ(contents_of(folder / "a.JSONL"), text_of(write_forecast_jsonl, example.document));
-  write_forecast_file(folder / "a.b.csv", example.document);
-  EXPECT_EQ(contents_of(folder / "a.b.csv"), text_of(write_forecast_csv, example.document));
+TEST(OutputFormatOf, IsTheExtension) {
+  EXPECT_EQ(output_format("new/a.json"), OutputFormat::json);
+  EXPECT_EQ(output_format("a.JSONL"), OutputFormat::jsonl);
+  EXPECT_EQ(output_format("a.b.csv"), OutputFormat::csv);
   for (const std::string path : {"out.txt", "out", "folder.json/out", ""}) {
     expect_error(ErrorCode::invalid_argument, {"expected .json, .jsonl or .csv"},
                  [&] { output_format(path); });
   }
-}
-
-TEST(WriteForecastFile, LeavesNothingBehindWhenItFails) {
-  const TemporaryFolder folder;
-  const Example example;
-  std::filesystem::create_directory(folder / "a.json");
-  EXPECT_THROW(write_forecast_file(folder / "a.json", example.document), Error);
-  EXPECT_EQ(folder.num_entries(), 1U);
 }
 
 }  // namespace

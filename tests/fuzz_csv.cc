@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/series_file.h"
 #include "io/utf8.h"
@@ -46,20 +48,41 @@ void check(const InputSeries& series) {
   }
 }
 
+// Nothing, or the series of the whole file; `read` is what there are of them, none if it is bad.
+void check_streamed(std::string_view bytes, const ReadOptions& options,
+                    const std::vector<InputSeries>* read) {
+  SlowSource source(bytes, 4096);
+  std::size_t count = 0;
+  bool same = read != nullptr;
+  try {
+    const auto data = stream_series(source, "input", options, [&](const InputSeries& series) {
+      same = same && count < read->size() && series.id == (*read)[count].id &&
+             series.values.size() == (*read)[count].values.size();
+      ++count;
+    });
+    require(!data || (same && count == read->size() && data->num_series == count));
+  } catch (const toto::Error&) {
+    require(read == nullptr);
+  }
+}
+
 // What was read, or the sentence why not.
 std::string outcome(std::string_view bytes, std::size_t step, const ReadOptions& options) {
   SlowSource source(bytes, step);
+  std::optional<InputData> data;
+  std::string said;
   try {
-    const InputData data = read_series(source, "input", options);
-    for (const InputSeries& series : data.series) check(series);
-    return data.description;
+    data = read_series(source, "input", options);
+    said = data->description;
+    for (const InputSeries& series : data->series) check(series);
   } catch (const toto::Error& error) {
-    const std::string_view sentence = error.what();
+    said = error.what();
     require(error.code() == toto::ErrorCode::corrupt_file ||
             error.code() == toto::ErrorCode::invalid_argument);
-    require(sentence.find('\n') == std::string_view::npos && !sentence.empty());
-    return std::string(sentence);
+    require(said.find('\n') == std::string::npos && !said.empty());
   }
+  check_streamed(bytes, options, data ? &data->series : nullptr);
+  return said;
 }
 
 }  // namespace

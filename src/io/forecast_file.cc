@@ -3,9 +3,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
-#include "io/atomic_file.h"
 #include "io/csv.h"
 
 namespace toto::io {
@@ -15,7 +15,7 @@ namespace {
 // cheap.
 class ChunkedText {
  public:
-  explicit ChunkedText(const TextSink& sink) : sink_(sink) {}
+  explicit ChunkedText(TextSink sink) : sink_(std::move(sink)) {}
   void add(std::string_view text) {
     pending_ += text;
     if (pending_.size() >= kChunkBytes) flush();
@@ -27,7 +27,7 @@ class ChunkedText {
 
  private:
   static constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
-  const TextSink& sink_;
+  TextSink sink_;
   std::string pending_;
 };
 
@@ -76,6 +76,85 @@ void append_number(std::string& text, float value) {
   text.append(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr);
 }
 
+class JsonForecastWriter final : public ForecastWriter {
+ public:
+  JsonForecastWriter(const ForecastHeader& header, TextSink sink)
+      : quantiles_(header.quantiles), out_(std::move(sink)) {
+    json_.begin_object().key("engine");
+    write_engine(json_, header.engine);
+    json_.field("horizon", header.horizon).key("series").begin_array();
+  }
+  void add(const ForecastEntry& entry) override {
+    json_.begin_object();
+    write_entry_fields(json_, out_, entry, quantiles_);
+    json_.end_object();
+  }
+  void finish(const Timings& timings) override {
+    json_.end_array().key("timings_ms").begin_object();
+    json_.field("load", to_microseconds(timings.load))
+        .field("prefill", to_microseconds(timings.prefill))
+        .field("decode", to_microseconds(timings.decode))
+        .field("total", to_microseconds(timings.total));
+    json_.end_object().end_object();
+    out_.add(json_.take());
+    out_.flush();
+  }
+
+ private:
+  std::vector<double> quantiles_;
+  ChunkedText out_;
+  JsonWriter json_;
+};
+
+class JsonLinesForecastWriter final : public ForecastWriter {
+ public:
+  JsonLinesForecastWriter(ForecastHeader header, TextSink sink)
+      : header_(std::move(header)), out_(std::move(sink)) {}
+  void add(const ForecastEntry& entry) override {
+    json_.begin_object();
+    write_entry_fields(json_, out_, entry, header_.quantiles);
+    json_.key("engine");
+    write_engine(json_, header_.engine);
+    json_.end_object();
+    out_.add(json_.take());
+  }
+  void finish(const Timings&) override { out_.flush(); }
+
+ private:
+  ForecastHeader header_;
+  ChunkedText out_;
+  JsonWriter json_{JsonLayout::compact};
+};
+
+class CsvForecastWriter final : public ForecastWriter {
+ public:
+  CsvForecastWriter(const ForecastHeader& header, TextSink sink) : out_(std::move(sink)) {
+    std::string names = "unique_id,ds,mean";
+    for (const double level : header.quantiles) names += "," + quantile_name(level);
+    out_.add(names += '\n');
+  }
+  void add(const ForecastEntry& entry) override {
+    const std::string id = csv_field(entry.id);
+    std::string row;
+    for (std::size_t step = 0; step < entry.mean.size(); ++step) {
+      row = id;
+      row += ',';
+      row += entry.timestamps[step];
+      row += ',';
+      append_number(row, entry.mean[step]);
+      for (const std::span<const float> quantile : entry.quantiles) {
+        row += ',';
+        append_number(row, quantile[step]);
+      }
+      out_.add(row += '\n');
+    }
+  }
+  void finish(const Timings&) override { out_.flush(); }
+
+ private:
+  ChunkedText out_;
+};
+
 }  // namespace
 
 void write_engine(JsonWriter& json, const EngineBlock& engine) {
@@ -120,64 +199,6 @@ std::string quantile_name(double level) {
   return {buffer.data(), std::to_chars(buffer.begin(), buffer.end(), level).ptr};
 }
 
-void write_forecast_json(const ForecastDocument& document, const TextSink& sink) {
-  JsonWriter json;
-  ChunkedText out(sink);
-  json.begin_object().key("engine");
-  write_engine(json, document.engine);
-  json.field("horizon", document.horizon).key("series").begin_array();
-  for (const ForecastEntry& entry : document.series) {
-    json.begin_object();
-    write_entry_fields(json, out, entry, document.quantiles);
-    json.end_object();
-  }
-  json.end_array().key("timings_ms").begin_object();
-  json.field("load", to_microseconds(document.timings.load))
-      .field("prefill", to_microseconds(document.timings.prefill))
-      .field("decode", to_microseconds(document.timings.decode))
-      .field("total", to_microseconds(document.timings.total));
-  json.end_object().end_object();
-  out.add(json.take());
-  out.flush();
-}
-
-void write_forecast_jsonl(const ForecastDocument& document, const TextSink& sink) {
-  ChunkedText out(sink);
-  JsonWriter json(JsonLayout::compact);
-  for (const ForecastEntry& entry : document.series) {
-    json.begin_object();
-    write_entry_fields(json, out, entry, document.quantiles);
-    json.key("engine");
-    write_engine(json, document.engine);
-    json.end_object();
-    out.add(json.take());
-  }
-  out.flush();
-}
-
-void write_forecast_csv(const ForecastDocument& document, const TextSink& sink) {
-  ChunkedText out(sink);
-  std::string row = "unique_id,ds,mean";
-  for (const double level : document.quantiles) row += "," + quantile_name(level);
-  out.add(row += '\n');
-  for (const ForecastEntry& entry : document.series) {
-    const std::string id = csv_field(entry.id);
-    for (std::size_t step = 0; step < entry.mean.size(); ++step) {
-      row = id;
-      row += ',';
-      row += entry.timestamps[step];
-      row += ',';
-      append_number(row, entry.mean[step]);
-      for (const std::span<const float> quantile : entry.quantiles) {
-        row += ',';
-        append_number(row, quantile[step]);
-      }
-      out.add(row += '\n');
-    }
-  }
-  out.flush();
-}
-
 OutputFormat output_format(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   const std::size_t dot = name.rfind('.');
@@ -189,22 +210,17 @@ OutputFormat output_format(std::string_view path) {
        quoted(path), extension.empty() ? "no extension" : quoted(extension));
 }
 
-void write_forecast_file(const std::string& path, const ForecastDocument& document) {
-  const OutputFormat format = output_format(path);
-  AtomicFile file(path);
-  const TextSink sink = [&file](std::string_view text) { file.write(text); };
+std::unique_ptr<ForecastWriter> make_file_writer(OutputFormat format, ForecastHeader header,
+                                                 TextSink sink) {
   switch (format) {
-    case OutputFormat::json:
-      write_forecast_json(document, sink);
-      break;
     case OutputFormat::jsonl:
-      write_forecast_jsonl(document, sink);
-      break;
+      return std::make_unique<JsonLinesForecastWriter>(std::move(header), std::move(sink));
     case OutputFormat::csv:
-      write_forecast_csv(document, sink);
+      return std::make_unique<CsvForecastWriter>(header, std::move(sink));
+    case OutputFormat::json:
       break;
   }
-  file.commit();
+  return std::make_unique<JsonForecastWriter>(header, std::move(sink));
 }
 
 }  // namespace toto::io

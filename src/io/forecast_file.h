@@ -1,9 +1,10 @@
-// Forecasts out: JSON, JSON lines, CSV, and a table for people. Everything is streamed: the
-// forecasts are never copied, and no output stands in memory as a whole.
+// Forecasts out: JSON, JSON lines, CSV, and a table for people. Everything is streamed: forecasts
+// are never copied, and neither they nor the text of an output stand in memory as a whole.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,12 +45,11 @@ struct ForecastEntry {
 ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view id,
                          std::span<const std::string> timestamps);
 
-struct ForecastDocument {
+// What all series of an answer have in common.
+struct ForecastHeader {
   EngineBlock engine = {};
   int horizon = 0;
   std::vector<double> quantiles = {};  // the levels, in the order of ForecastEntry::quantiles
-  std::vector<ForecastEntry> series = {};
-  Timings timings = {};  // milliseconds
   // Of the table alone: what stands before each id ("AAPL" for "AAPL close: ..."), and the name of
   // the point column, without which there is none.
   std::string heading = {};
@@ -61,22 +61,32 @@ std::string quantile_name(double level);
 
 using TextSink = std::function<void(std::string_view)>;
 
-void write_forecast_json(const ForecastDocument& document, const TextSink& sink);
-// A line for each series: the entry of the JSON form, and the engine block behind it.
-void write_forecast_jsonl(const ForecastDocument& document, const TextSink& sink);
-// `unique_id,ds,mean,0.1,...`; a missing value is an empty cell.
-void write_forecast_csv(const ForecastDocument& document, const TextSink& sink);
-// Aligned columns: the time, the mean, the point forecast if there is one, and up to three
-// quantiles, their decimal points below each other: six digits of the largest value, which is what
-// a reader can use; a file has them all. Long horizons and long lists of series are cut short, with
-// a note. Control characters in ids do not reach the terminal.
-void write_forecast_table(const ForecastDocument& document, const TextSink& sink);
+// Writes an answer series by series, whatever their number: the caller forgets an entry once it is
+// added. Not thread safe.
+class ForecastWriter {
+ public:
+  ForecastWriter() = default;
+  ForecastWriter(const ForecastWriter&) = delete;
+  ForecastWriter& operator=(const ForecastWriter&) = delete;
+  virtual ~ForecastWriter() = default;
+  virtual void add(const ForecastEntry& entry) = 0;
+  virtual void finish(const Timings& timings) = 0;  // milliseconds; nothing is added afterwards
+};
 
 // By the extension of `path`: .json, .jsonl or .csv; else Error(invalid_argument), which a caller
 // can have before any work is done.
 enum class OutputFormat { json, jsonl, csv };
 OutputFormat output_format(std::string_view path);
-// The whole file or, after any failure, the one that was there before.
-void write_forecast_file(const std::string& path, const ForecastDocument& document);
+
+// JSON is one object, JSON lines have a line for each series: its entry of the JSON form, and the
+// engine block behind it. CSV is `unique_id,ds,mean,0.1,...`; a missing value is an empty cell.
+std::unique_ptr<ForecastWriter> make_file_writer(OutputFormat format, ForecastHeader header,
+                                                 TextSink sink);
+
+// For people. Aligned columns: the time, the mean, the point forecast if there is one, and up to
+// three quantiles, their decimal points below each other: six digits of the largest value, which is
+// what a reader can use; a file has them all. Long horizons and long lists of series are cut short,
+// with a note. Control characters in ids do not reach the terminal.
+std::unique_ptr<ForecastWriter> make_table_writer(ForecastHeader header, TextSink sink);
 
 }  // namespace toto::io

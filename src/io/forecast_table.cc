@@ -118,7 +118,7 @@ std::vector<std::size_t> shown_steps(std::size_t horizon) {
   return steps;
 }
 
-std::vector<TableColumn> table_columns(const ForecastEntry& entry, const ForecastDocument& document,
+std::vector<TableColumn> table_columns(const ForecastEntry& entry, const ForecastHeader& header,
                                        std::span<const std::size_t> steps) {
   std::vector<TableColumn> columns;
   const auto add = [&](std::string name, std::span<const float> values) {
@@ -126,17 +126,17 @@ std::vector<TableColumn> table_columns(const ForecastEntry& entry, const Forecas
     for (const std::size_t step : steps) column.values.push_back(values[step]);
   };
   add("mean", entry.mean);
-  if (!entry.point.empty() && !document.point_name.empty()) add(document.point_name, entry.point);
-  for (const std::size_t level : shown_levels(document.quantiles)) {
-    add(quantile_name(document.quantiles[level]), entry.quantiles[level]);
+  if (!entry.point.empty() && !header.point_name.empty()) add(header.point_name, entry.point);
+  for (const std::size_t level : shown_levels(header.quantiles)) {
+    add(quantile_name(header.quantiles[level]), entry.quantiles[level]);
   }
   return columns;
 }
 
-std::string entry_table(const ForecastEntry& entry, const ForecastDocument& document) {
+std::string entry_table(const ForecastEntry& entry, const ForecastHeader& header) {
   const std::size_t horizon = entry.mean.size();
   const std::vector<std::size_t> steps = shown_steps(horizon);
-  const std::vector<TableColumn> columns = table_columns(entry, document, steps);
+  const std::vector<TableColumn> columns = table_columns(entry, header, steps);
   float largest = 0;  // of the columns that share their decimals
   for (const TableColumn& column : columns) {
     if (is_plain(column.largest())) largest = std::max(largest, column.largest());
@@ -156,10 +156,9 @@ std::string entry_table(const ForecastEntry& entry, const ForecastDocument& docu
     const auto gap = rows.end() - static_cast<std::ptrdiff_t>(kLastSteps);
     rows.insert(gap, TableRow(columns.size() + 1, "..."));
   }
-  const std::string before =
-      document.heading.empty() || equal_ignoring_case(document.heading, entry.id)
-          ? std::string()
-          : document.heading + " ";
+  const std::string before = header.heading.empty() || equal_ignoring_case(header.heading, entry.id)
+                                 ? std::string()
+                                 : header.heading + " ";
   return fmt::format("{}: {} {} after {} {}{}\n", one_line(before + std::string(entry.id)), horizon,
                      horizon == 1 ? "step" : "steps", entry.context_length,
                      entry.context_length == 1 ? "value" : "values",
@@ -167,18 +166,31 @@ std::string entry_table(const ForecastEntry& entry, const ForecastDocument& docu
          aligned(rows);
 }
 
+class TableWriter final : public ForecastWriter {
+ public:
+  TableWriter(ForecastHeader header, TextSink sink)
+      : header_(std::move(header)), sink_(std::move(sink)) {}
+  void add(const ForecastEntry& entry) override {
+    if (num_series_++ >= kMaxTableSeries) return;
+    if (num_series_ > 1) sink_("\n");
+    sink_(entry_table(entry, header_));
+  }
+  void finish(const Timings&) override {
+    if (num_series_ <= kMaxTableSeries) return;
+    sink_(fmt::format("\n{} more series are not shown; --output FILE writes them all\n",
+                      num_series_ - kMaxTableSeries));
+  }
+
+ private:
+  ForecastHeader header_;
+  TextSink sink_;
+  std::size_t num_series_ = 0;
+};
+
 }  // namespace
 
-void write_forecast_table(const ForecastDocument& document, const TextSink& sink) {
-  const std::size_t shown = std::min(document.series.size(), kMaxTableSeries);
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) sink("\n");
-    sink(entry_table(document.series[i], document));
-  }
-  if (shown < document.series.size()) {
-    sink(fmt::format("\n{} more series are not shown; --output FILE writes them all\n",
-                     document.series.size() - shown));
-  }
+std::unique_ptr<ForecastWriter> make_table_writer(ForecastHeader header, TextSink sink) {
+  return std::make_unique<TableWriter>(std::move(header), std::move(sink));
 }
 
 }  // namespace toto::io

@@ -19,16 +19,16 @@ namespace {
 // What happened to some series of a file, told in one warning whatever their number.
 class Tally {
  public:
-  void add(std::string_view id, std::size_t count, std::string detail = {}) {
+  void add(std::string_view id, std::size_t count, Ticks first_time = 0) {
     if (num_series_++ == 0) {
       first_id_ = id;
-      detail_ = std::move(detail);
+      first_time_ = first_time;
     }
     count_ += count;
   }
   bool any() const { return num_series_ > 0; }
   std::size_t count() const { return count_; }
-  const std::string& detail() const { return detail_; }  // of the first
+  Ticks first_time() const { return first_time_; }  // where it happened first
   // ` (series "a" and 2 more)`; nothing where the series has no id of its own.
   std::string of() const {
     if (first_id_.empty()) return {};
@@ -40,7 +40,7 @@ class Tally {
   std::size_t num_series_ = 0;
   std::size_t count_ = 0;
   std::string first_id_;
-  std::string detail_;
+  Ticks first_time_ = 0;
 };
 
 // Turns rows into series on a grid, and remembers what to warn of.
@@ -62,15 +62,16 @@ class SeriesBuilder {
     Grid grid = wanted_ ? impose_grid(std::move(times), *wanted_, style, what)
                         : infer_grid(std::move(times), style.steps);
     if (grid.frequency.unit == Frequency::Unit::unknown) unknown_.add(id, 1);
-    if (grid.irregular) irregular_.add(id, 1, name_of(grid.frequency, style.steps));
-    if (grid.num_closed_up > 0) {
-      closed_up_.add(id, grid.num_closed_up, format_time(grid.first_closed_up, style));
+    if (grid.irregular) {
+      if (!irregular_.any()) median_step_ = name_of(grid.frequency, style.steps);
+      irregular_.add(id, 1);
     }
+    if (grid.num_closed_up > 0) closed_up_.add(id, grid.num_closed_up, grid.first_closed_up);
     if (grid.num_moved > 0) moved_.add(id, grid.num_moved);
     if (grid.times.size() > num_rows) {
       std::size_t first = 0;  // the first point without a row
       while (grid.positions[first] == first) ++first;
-      absent_.add(id, grid.times.size() - num_rows, format_time(grid.times[first], style));
+      absent_.add(id, grid.times.size() - num_rows, grid.times[first]);
     }
     return grid;
   }
@@ -98,9 +99,9 @@ class SeriesBuilder {
     return std::make_shared<const TimeAxis>(std::move(axis));
   }
 
-  void add(std::string id, std::shared_ptr<const TimeAxis> axis,
-           std::span<const std::size_t> positions, std::vector<float> rows, std::size_t column,
-           const std::string& where) {
+  InputSeries make(std::string id, std::shared_ptr<const TimeAxis> axis,
+                   std::span<const std::size_t> positions, std::vector<float> rows,
+                   std::size_t column, const std::string& where) {
     if (!ids_.insert(id).second) {
       fail(ErrorCode::corrupt_file, "{}: the series {} stands twice in the file, expected it once",
            where, quoted(id));
@@ -121,35 +122,47 @@ class SeriesBuilder {
       leading_.add(id, static_cast<std::size_t>(first - values.begin()));
       values.erase(values.begin(), first);
     }
-    series_.push_back({.id = std::move(id),
-                       .values = std::move(values),
-                       .axis = std::move(axis),
-                       .column = column});
+    if (++num_series_ == 1) {
+      frequency_ = axis->frequency;
+    } else if (!(axis->frequency == frequency_)) {
+      one_frequency_ = false;
+    }
+    return {.id = std::move(id),
+            .values = std::move(values),
+            .axis = std::move(axis),
+            .column = column};
   }
 
-  InputData finish(std::vector<std::string> warnings) {
+  // What is known of the file at its end; `begin` begins its description.
+  InputData finish(std::vector<std::string> warnings, const TimeStyle& style,
+                   const std::string& begin) {
     const auto warn = [&](const Tally& tally, const std::string& text) {
       if (tally.any()) warnings.push_back(fmt::format("{}: {}{}", file_, text, tally.of()));
     };
     warn(absent_, fmt::format("absent timestamps are inserted as missing: {}, the first is {}",
-                              absent_.count(), absent_.detail()));
+                              absent_.count(), format_time(absent_.first_time(), style)));
     warn(closed_up_,
          fmt::format("absent weekdays are closed up as if they were holidays: {} in gaps longer "
                      "than a week, the first is {}; --freq B inserts them as missing",
-                     closed_up_.count(), closed_up_.detail()));
+                     closed_up_.count(), format_time(closed_up_.first_time(), style)));
     warn(moved_,
          fmt::format("times beside the grid are moved to its nearest step: {}", moved_.count()));
     warn(irregular_,
          fmt::format("the times are not regular: the values are used one after another, "
                      "forecast steps are the median distance {} apart",
-                     irregular_.detail()));
+                     median_step_));
     warn(unknown_,
          "the frequency is unknown: forecast times are step numbers, --freq makes them "
          "dates");
     warn(leading_, fmt::format("leading missing values are dropped: {}", leading_.count()));
     InputData data;
     data.name = file_;
-    data.series = std::move(series_);
+    data.description = fmt::format("{}{} series", begin, num_series_);
+    if (one_frequency_ && frequency_.unit != Frequency::Unit::unknown) {
+      data.description += ", " + name_of(frequency_, style.steps);
+    }
+    data.style = style;
+    data.num_series = num_series_;
     data.warnings = std::move(warnings);
     return data;
   }
@@ -157,95 +170,159 @@ class SeriesBuilder {
  private:
   std::string file_;
   std::optional<Frequency> wanted_;
-  std::vector<InputSeries> series_;
   std::unordered_set<std::string> ids_;
+  std::size_t num_series_ = 0;
+  Frequency frequency_;  // of the first
+  bool one_frequency_ = true;
+  std::string median_step_;  // of the first irregular one
   Tally absent_, closed_up_, moved_, irregular_, unknown_, leading_;
 };
 
-// ", D" when all series have one frequency.
-std::string common_frequency(const std::vector<InputSeries>& series) {
-  const TimeAxis& first = *series.front().axis;
-  const bool common = std::all_of(series.begin(), series.end(), [&](const InputSeries& other) {
-    return other.axis->frequency == first.frequency;
-  });
-  if (!common || first.frequency.unit == Frequency::Unit::unknown) return {};
-  return ", " + name_of(first.frequency, first.style.steps);
+// The series of one id, or of a whole table without ids.
+std::vector<InputSeries> make_series(SeriesBuilder& builder, const std::string& file,
+                                     const SeriesTable& table, const TimeStyle& style,
+                                     TableRows rows) {
+  Grid grid = builder.make_grid(std::move(rows.times), style, rows.id);
+  const auto axis = std::make_shared<const TimeAxis>(
+      TimeAxis{.style = style, .frequency = grid.frequency, .times = std::move(grid.times)});
+  std::vector<InputSeries> series;
+  series.reserve(table.columns.size());
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const bool by_column = rows.id.empty();
+    std::string id = by_column                   ? table.columns[i]
+                     : table.columns.size() == 1 ? rows.id
+                                                 : rows.id + "." + table.columns[i];
+    series.push_back(builder.make(
+        std::move(id), axis, grid.positions, std::move(rows.values[i]), i,
+        place(file, by_column ? table.header_line : rows.first_line, table.column_numbers[i])));
+  }
+  return series;
 }
 
-std::string described(const SeriesTable& table, const std::vector<InputSeries>& series) {
+TableOptions table_options(const ReadOptions& options) {
+  return {.format = options.format,
+          .columns = options.columns,
+          .also = options.also,
+          .whole_bars = options.whole_bars};
+}
+
+InputData finish_csv(SeriesBuilder& builder, SeriesTable table) {
   const bool ohlcv = table.format == InputFormat::csv_ohlcv;
-  std::string text = fmt::format("{} CSV: time column {}", ohlcv ? "OHLCV" : name_of(table.format),
-                                 quoted(table.time_name));
-  if (!table.id_name.empty()) text += fmt::format(", id column {}", quoted(table.id_name));
+  std::string begin = fmt::format("{} CSV: time column {}", ohlcv ? "OHLCV" : name_of(table.format),
+                                  quoted(table.time_name));
+  if (!table.id_name.empty()) begin += fmt::format(", id column {}", quoted(table.id_name));
   if (ohlcv) {
-    for (const std::string& column : table.columns) text += fmt::format(", {}", quoted(column));
+    for (const std::string& column : table.columns) begin += fmt::format(", {}", quoted(column));
   }
-  return text + fmt::format(", {} series{}", series.size(), common_frequency(series));
-}
-
-InputData read_csv(TextInput& input, const ReadOptions& options) {
-  SeriesBuilder builder(input.name(), options.frequency);
-  SeriesTable table = read_table(input, {.format = options.format,
-                                         .columns = options.columns,
-                                         .also = options.also,
-                                         .whole_bars = options.whole_bars});
-  for (TableRows& rows : table.groups) {
-    Grid grid = builder.make_grid(std::move(rows.times), table.style, rows.id);
-    const auto axis = std::make_shared<const TimeAxis>(TimeAxis{
-        .style = table.style, .frequency = grid.frequency, .times = std::move(grid.times)});
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      const bool by_column = rows.id.empty();
-      std::string id = by_column                   ? table.columns[i]
-                       : table.columns.size() == 1 ? rows.id
-                                                   : rows.id + "." + table.columns[i];
-      builder.add(std::move(id), axis, grid.positions, std::move(rows.values[i]), i,
-                  place(input.name(), by_column ? table.header_line : rows.first_line,
-                        table.column_numbers[i]));
-    }
-  }
-  InputData data = builder.finish(std::move(table.warnings));
+  InputData data = builder.finish(std::move(table.warnings), table.style, begin + ", ");
   data.format = table.format;
-  data.time_name = table.time_name;
-  data.description = described(table, data.series);
+  data.time_name = std::move(table.time_name);
   data.columns = std::move(table.columns);
   return data;
 }
 
-InputData read_jsonl(TextInput& input, const ReadOptions& options) {
+InputData read_csv(TextInput& input, const ReadOptions& options) {
+  SeriesBuilder builder(input.name(), options.frequency);
+  SeriesTable table = read_table(input, table_options(options));
+  std::vector<InputSeries> all;
+  for (TableRows& rows : table.groups) {
+    for (InputSeries& series :
+         make_series(builder, input.name(), table, table.style, std::move(rows))) {
+      all.push_back(std::move(series));
+    }
+  }
+  InputData data = finish_csv(builder, std::move(table));
+  data.series = std::move(all);
+  return data;
+}
+
+std::optional<InputData> stream_csv(TextInput& input, const ReadOptions& options,
+                                    const TakeSeries& take, const std::optional<TimeStyle>& style) {
+  SeriesBuilder builder(input.name(), options.frequency);
+  const auto take_rows = [&](const SeriesTable& table, TableRows rows) {
+    std::vector<InputSeries> made;
+    try {
+      made =
+          make_series(builder, input.name(), table, style.value_or(table.style), std::move(rows));
+    } catch (const Error&) {
+      return false;  // rows that are yet to come may set it right
+    }
+    for (InputSeries& series : made) take(std::move(series));
+    return true;
+  };
+  std::optional<SeriesTable> table = stream_table(input, table_options(options), take_rows);
+  if (!table) return {};
+  return finish_csv(builder, std::move(*table));
+}
+
+InputData stream_jsonl(TextInput& input, const ReadOptions& options, const TakeSeries& take,
+                       const std::optional<TimeStyle>& style) {
   if (!options.columns.empty()) {
     fail(ErrorCode::invalid_argument,
          "{} is JSON lines, which have no columns to choose; expected a CSV with --columns",
          input.name());
   }
   SeriesBuilder builder(input.name(), options.frequency);
-  JsonLines lines = read_json_lines(input);
-  for (JsonSeries& line : lines.series) {
-    auto axis = builder.make_axis(line, lines.style);
-    builder.add(std::move(line.id), std::move(axis), {}, std::move(line.values), 0,
-                fmt::format("{}: line {}", input.name(), line.line));
-  }
-  InputData data = builder.finish(std::move(lines.warnings));
+  const auto take_line = [&](JsonSeries line, const TimeStyle& so_far) {
+    auto axis = builder.make_axis(line, style.value_or(so_far));
+    take(builder.make(std::move(line.id), std::move(axis), {}, std::move(line.values), 0,
+                      fmt::format("{}: line {}", input.name(), line.line)));
+  };
+  JsonLines lines = read_json_lines(input, take_line);
+  InputData data = builder.finish(std::move(lines.warnings), lines.style, "GluonTS JSON lines: ");
   data.format = InputFormat::jsonl;
   data.columns = {"target"};
-  data.description = fmt::format("GluonTS JSON lines: {} series{}", data.series.size(),
-                                 common_frequency(data.series));
   return data;
+}
+
+InputData read_jsonl(TextInput& input, const ReadOptions& options) {
+  std::vector<InputSeries> all;
+  InputData data = stream_jsonl(
+      input, options, [&all](InputSeries series) { all.push_back(std::move(series)); }, {});
+  for (InputSeries& series : all) {  // later lines may have widened the style
+    if (series.axis->style == data.style) continue;
+    TimeAxis axis = *series.axis;
+    axis.style = data.style;
+    series.axis = std::make_shared<const TimeAxis>(std::move(axis));
+  }
+  data.series = std::move(all);
+  return data;
+}
+
+bool is_jsonl(const TextInput& input, InputFormat format) {
+  if (format == InputFormat::automatic) return looks_like_json(input.head());
+  return format == InputFormat::jsonl;
+}
+
+std::string name_of_source(const std::string& path) {
+  return path == "-" ? "standard input" : path;
 }
 
 }  // namespace
 
 InputData read_series(ByteSource& source, const std::string& name, const ReadOptions& options) {
   TextInput input(source, name);
-  InputFormat format = options.format;
-  if (format == InputFormat::automatic && looks_like_json(input.head())) {
-    format = InputFormat::jsonl;
-  }
-  return format == InputFormat::jsonl ? read_jsonl(input, options) : read_csv(input, options);
+  return is_jsonl(input, options.format) ? read_jsonl(input, options) : read_csv(input, options);
 }
 
 InputData read_series(const std::string& path, const ReadOptions& options) {
   const std::unique_ptr<ByteSource> source = open_source(path);
-  return read_series(*source, path == "-" ? "standard input" : path, options);
+  return read_series(*source, name_of_source(path), options);
+}
+
+std::optional<InputData> stream_series(ByteSource& source, const std::string& name,
+                                       const ReadOptions& options, const TakeSeries& take,
+                                       const std::optional<TimeStyle>& style) {
+  TextInput input(source, name);
+  if (is_jsonl(input, options.format)) return stream_jsonl(input, options, take, style);
+  return stream_csv(input, options, take, style);
+}
+
+std::optional<InputData> stream_series(const std::string& path, const ReadOptions& options,
+                                       const TakeSeries& take,
+                                       const std::optional<TimeStyle>& style) {
+  const std::unique_ptr<ByteSource> source = open_source(path);
+  return stream_series(*source, name_of_source(path), options, take, style);
 }
 
 TimeAxis future_axis(const InputSeries& series, int horizon) {

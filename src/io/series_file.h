@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +43,8 @@ struct InputData {
   std::string description = {};                 // `wide CSV: time column "date", 3 series, D`
   std::string time_name = {};                   // of the time column; empty for JSON lines
   std::vector<std::string> columns = {};        // with values; "target" for JSON lines
+  TimeStyle style = {};                         // of all its times
+  std::size_t num_series = 0;                   // also where `series` does not hold them
   std::vector<InputSeries> series = {};    // in the order of the file, or of the columns asked for
   std::vector<std::string> warnings = {};  // one sentence each
 };
@@ -61,6 +65,19 @@ struct ReadOptions {
 // fit the file.
 InputData read_series(const std::string& path, const ReadOptions& options);
 InputData read_series(ByteSource& source, const std::string& name, const ReadOptions& options);
+
+// The same for files too large to be held: each series is handed over as soon as it has been read,
+// which of a wide table is at the end. Returns all but the series; nothing if the rows of a long
+// table's ids are mixed, or if something seems wrong with one of its series: only read_series can
+// tell, and what was handed over is void. Times carry the style of those read so far, or `style`,
+// which an earlier reading has found.
+using TakeSeries = std::function<void(InputSeries series)>;
+std::optional<InputData> stream_series(const std::string& path, const ReadOptions& options,
+                                       const TakeSeries& take,
+                                       const std::optional<TimeStyle>& style = {});
+std::optional<InputData> stream_series(ByteSource& source, const std::string& name,
+                                       const ReadOptions& options, const TakeSeries& take,
+                                       const std::optional<TimeStyle>& style = {});
 
 // The `horizon` steps after a series, in the style of its own times, wide enough for all of them.
 // Without a frequency these are the step numbers 1, 2, ...

@@ -67,13 +67,14 @@ class LineReader {
 
 class JsonLinesReader {
  public:
-  explicit JsonLinesReader(TextInput& input) : file_(input.name()), lines_(input) {}
+  JsonLinesReader(TextInput& input, const TakeJsonSeries& take)
+      : file_(input.name()), lines_(input), take_(take) {}
 
   JsonLines read() {
     for (std::string_view line; lines_.next(line);) {
       if (line.find_first_not_of(" \t") != std::string_view::npos) read_line(line);
     }
-    if (result_.series.empty()) {
+    if (result_.num_series == 0) {
       fail(ErrorCode::corrupt_file,
            "{}: line 1: the file is empty, expected lines such as {{\"start\": ..., \"target\": "
            "[...], \"item_id\": ...}}",
@@ -103,7 +104,7 @@ class JsonLinesReader {
       // ones, it names the right one.
       const auto before = static_cast<std::size_t>(lines_.number() - 1);
       const std::string text = std::string(before, '\n').append(line);
-      if (result_.series.empty()) refuse_document(text);
+      if (result_.num_series == 0) refuse_document(text);
       return parse_json(text, file_);
     }
   }
@@ -136,7 +137,7 @@ class JsonLinesReader {
 
   void read_line(std::string_view line) {
     const Json json = parse(line);
-    if (json.kind == Json::Kind::array && result_.series.empty()) fail_array(lines_.number());
+    if (json.kind == Json::Kind::array && result_.num_series == 0) fail_array(lines_.number());
     if (json.kind != Json::Kind::object) {
       fail_here("{} instead of a series, expected an object with \"start\" and \"target\"",
                 described(json));
@@ -192,6 +193,11 @@ class JsonLinesReader {
     }
   }
 
+  void hand_over(JsonSeries series) {
+    ++result_.num_series;
+    take_(std::move(series), clock_.style());
+  }
+
   void add_target(const Json& json, JsonSeries series) {
     const Json* const target = json.find("target");
     if (target == nullptr || target->kind != Json::Kind::array) {
@@ -201,7 +207,7 @@ class JsonLinesReader {
     const std::vector<Json>& rows = target->array;
     if (rows.empty() || rows.front().kind != Json::Kind::array) {
       series.values = numbers(rows, "\"target\"");
-      result_.series.push_back(std::move(series));
+      hand_over(std::move(series));
       return;
     }
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -213,7 +219,7 @@ class JsonLinesReader {
       JsonSeries variate = series;
       variate.id += fmt::format(".{}", row);
       variate.values = numbers(rows[row].array, name);
-      result_.series.push_back(std::move(variate));
+      hand_over(std::move(variate));
     }
   }
 
@@ -238,6 +244,7 @@ class JsonLinesReader {
 
   const std::string& file_;
   LineReader lines_;
+  const TakeJsonSeries& take_;
   TimeColumn clock_;
   JsonLines result_;
   std::set<std::string> ignored_;
@@ -254,6 +261,8 @@ bool looks_like_json(std::string_view head) {
   return head[first] == '[' && second != std::string_view::npos && head[second] == '{';
 }
 
-JsonLines read_json_lines(TextInput& input) { return JsonLinesReader(input).read(); }
+JsonLines read_json_lines(TextInput& input, const TakeJsonSeries& take) {
+  return JsonLinesReader(input, take).read();
+}
 
 }  // namespace toto::io

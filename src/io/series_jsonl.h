@@ -1,7 +1,9 @@
 // GluonTS JSON lines: one object a line with "start", "target", and optionally "item_id", "freq".
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +24,7 @@ struct JsonSeries {
 
 struct JsonLines {
   TimeStyle style = {};
-  std::vector<JsonSeries> series = {};
+  std::size_t num_series = 0;
   std::vector<std::string> warnings = {};
 };
 
@@ -30,7 +32,9 @@ struct JsonLines {
 // bracket and then a brace.
 bool looks_like_json(std::string_view head);
 
-// Error(corrupt_file) names file and line. A line may have 64 MB.
-JsonLines read_json_lines(TextInput& input);
+// Hands over each series as it is read, with the style of the times so far. Error(corrupt_file)
+// names file and line. A line may have 64 MB.
+using TakeJsonSeries = std::function<void(JsonSeries series, const TimeStyle& style)>;
+JsonLines read_json_lines(TextInput& input, const TakeJsonSeries& take);
 
 }  // namespace toto::io

@@ -39,9 +39,31 @@ class TableReader {
       : file_(input.name()), options_(options), reader_(input, detect_delimiter(input)) {}
 
   SeriesTable read() {
+    start();
+    while (reader_.next_row()) read_row();
+    return finish();
+  }
+
+  std::optional<SeriesTable> stream(const TakeRows& take) {
+    take_ = &take;
+    start();
+    while (reader_.next_row()) {
+      read_row();
+      if (stopped_) return {};
+    }
+    SeriesTable table = finish();
+    if (!take(table, std::move(table.groups.back()))) return {};
+    table.groups.clear();
+    return table;
+  }
+
+ private:
+  void start() {
     read_header();
     adopt(plan_columns(file_, table_.header_line, names_, options_, table_.warnings));
-    while (reader_.next_row()) read_row();
+  }
+
+  SeriesTable finish() {
     if (table_.groups.empty()) {
       fail(ErrorCode::corrupt_file,
            "{}: there is a header but no row of data, expected at least one",
@@ -51,7 +73,6 @@ class TableReader {
     return std::move(table_);
   }
 
- private:
   enum : int { kIgnored = -1, kTime = -2, kId = -3 };  // roles; from 0 on: the slot of a value
 
   void read_header() {
@@ -178,6 +199,7 @@ class TableReader {
     }
     const auto found = group_of_.find(id);
     if (found != group_of_.end()) {
+      stopped_ = take_ != nullptr;  // its rows are gone
       group_ = found->second;
       return;
     }
@@ -185,9 +207,18 @@ class TableReader {
     if (!complaint.empty()) {
       fail(ErrorCode::corrupt_file, "{}: the id {}", reader_.where(table_.id_name), complaint);
     }
+    if (take_ != nullptr && !table_.groups.empty()) hand_over();
     group_ = table_.groups.size();
     group_of_.emplace(id, group_);
     add_group(std::string(id));
+  }
+
+  // While streaming there is one group at most: that of the row before.
+  void hand_over() {
+    table_.style = clock_.style();
+    TableRows rows = std::move(table_.groups.back());
+    table_.groups.clear();
+    stopped_ = !(*take_)(table_, std::move(rows));
   }
 
   void add_group(std::string id) {
@@ -198,6 +229,7 @@ class TableReader {
   }
 
   void append_row(std::int64_t line) {
+    if (stopped_) return;
     if (table_.groups.empty()) add_group("");
     TableRows& rows = table_.groups[group_];
     last_group_ = group_;
@@ -246,7 +278,9 @@ class TableReader {
   std::size_t time_column_ = 0;
   std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> group_of_;
   std::size_t last_group_ = 0;
-  std::size_t num_strict_ = 0;  // slots before the loose ones
+  std::size_t num_strict_ = 0;      // slots before the loose ones
+  const TakeRows* take_ = nullptr;  // set while streaming
+  bool stopped_ = false;            // there is no streaming on
   // The row being read.
   std::size_t group_ = 0;
   Ticks time_ = 0;
@@ -294,6 +328,11 @@ std::vector<std::string> header_names(const TextInput& input) {
 
 SeriesTable read_table(TextInput& input, const TableOptions& options) {
   return TableReader(input, options).read();
+}
+
+std::optional<SeriesTable> stream_table(TextInput& input, const TableOptions& options,
+                                        const TakeRows& take) {
+  return TableReader(input, options).stream(take);
 }
 
 }  // namespace toto::io

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +62,14 @@ struct SeriesTable {
 // Error(corrupt_file) with file, line and column for everything wrong in the file,
 // Error(invalid_argument) for columns it does not have.
 SeriesTable read_table(TextInput& input, const TableOptions& options);
+
+// The same, one group in memory at a time: each is handed over when another id begins, with the
+// table as far as it is known by then. Returns the table without groups, or nothing if `take`
+// answers false or an id comes back after others: then only read_table can tell what the groups
+// are.
+using TakeRows = std::function<bool(const SeriesTable& table, TableRows rows)>;
+std::optional<SeriesTable> stream_table(TextInput& input, const TableOptions& options,
+                                        const TakeRows& take);
 
 // The names in the header, which is looked at and not yet read.
 std::vector<std::string> header_names(const TextInput& input);
