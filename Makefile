@@ -37,7 +37,7 @@ tsan: ## the threaded tests under ThreadSanitizer
 	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test
 	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine'
 
-fuzz: ## every fuzz target for FUZZ_SECONDS (60)
+fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
 	@tools/setup.sh dev
 	$(call CONFIGURE,fuzz,build-fuzz)
 	@tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
