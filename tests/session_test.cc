@@ -271,7 +271,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
 }
 
 TEST_F(SessionTest, AnInterruptedForecastLeavesNothingWrongBehind) {
-  const Series whole = walk(13, 2000, 2);  // several passes
+  const Series whole = walk(13, 2000, 3);  // two passes of tokens, then the first patch
   Session session = engine_.open(beginning_of(whole, 1600));
   for (const int allowed : {0, 1, 2}) {
     int asked = 0;
