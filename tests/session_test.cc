@@ -264,6 +264,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
       wholes.push_back(walk(100 + i, 200, 1 + static_cast<int>(i % 3)));
       sessions.push_back(engine.open(beginning_of(wholes[i], 20 + 3 * i)));
     }
+    batch.reserve(sessions.size() + 1);
     for (Session& session : sessions) batch.push_back(&session);
     std::vector<Forecast> out;
     for (int round = 0; round < 4; ++round) {

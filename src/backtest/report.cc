@@ -80,7 +80,9 @@ std::string forecast_verdict(std::span<const SymbolResult> results) {
   const std::string p_value =
       std::isnan(accuracy.dm_p_value)
           ? "the difference cannot be tested"
-          : fmt::format("Diebold-Mariano p = {:.2f}, {}", accuracy.dm_p_value,
+          : fmt::format("Diebold-Mariano p {}, {}",
+                        accuracy.dm_p_value < 0.001 ? std::string("< 0.001")
+                                                    : fmt::format("= {:.3f}", accuracy.dm_p_value),
                         accuracy.dm_p_value < kSignificant ? "a significant difference"
                                                            : "no significant difference");
   return fmt::format(
