@@ -103,7 +103,8 @@ def report(jobs: list[Job], arguments: argparse.Namespace) -> str:
         f"- CPU: {cpu_name()}, {len(os.sched_getaffinity(0))} cores; load average of the last five minutes {load:.1f}",
         f"- Data: seeded random walks, {BARS} daily bars a symbol; four targets; forecasts not cached, weights packed",
         "", "Seconds for the whole command, loading, no-lookahead check and report included. CPU is the processor's time "
-        "of both threads together; on idle cores the wall clock is a little over half of it.", "",
+        "of both threads together: on a busy machine the better measure of what a job needs, and half of it the least "
+        "that two idle cores would take.", "",
         "| job | n | best | median | spread | CPU, median | patches computed + reused | peak MB |",
         "|---|---|---|---|---|---|---|---|",
     ]
