@@ -43,7 +43,8 @@ class FaultyRunner final : public Runner {
     const std::string name = inner_->kv_cache_name();
     return fault_.cache_name ? fault_.cache_name(options_, name) : name;
   }
-  std::int64_t replans() const override { return fault_.replans; }
+  void finish_warm_up() override { inner_->finish_warm_up(); }
+  std::int64_t replans() const override { return inner_->replans() + fault_.replans; }
 
  private:
   std::unique_ptr<Runner> inner_;
