@@ -79,7 +79,8 @@ class Drawing {
 
  private:
   double x(double value) const {
-    const double share = std::log(value / axis_.low) / std::log(axis_.high / axis_.low);
+    const double begin = std::log(axis_.low);
+    const double share = (std::log(value) - begin) / (std::log(axis_.high) - begin);
     return left_ + share * (kWidth - kMargin - kRemarkRoom - left_);
   }
 

@@ -117,13 +117,10 @@ class Comparison {
 
   void run_mode(Mode mode, ModeRun& run, CompareReport& report) {
     const PeakMemory memory;
-    const std::unique_ptr<Runner> runner = options_.load(options_.model, engine_for(mode));
+    const std::unique_ptr<Runner> runner =
+        options_.load(options_.model, noting_weights(engine_for(mode), report.weights));
     if (mode == Mode::reference) reference_model_ = runner->model();
-    // Each sentence once, though most are said by every mode.
-    for (const std::string& warning : runner->model().warnings) {
-      std::vector<std::string>& said = report.warnings;
-      if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
-    }
+    for (const std::string& warning : runner->model().warnings) note_once(warning, report.warnings);
     double ignored = 0;
     for (const Windows& windows : windows_) {
       CompareRow& row = run.rows.emplace_back();

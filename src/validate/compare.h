@@ -61,6 +61,7 @@ struct CompareReport {
   std::vector<Mode> modes;
   std::vector<CompareRow> rows;  // by symbol, then by mode
   std::vector<Check> checks;
+  std::vector<std::string> weights;   // where they came from: packed, mapped, a cache refused
   std::vector<std::string> warnings;  // of the model's files and caches
 
   bool passed() const;                        // every check, and there is one

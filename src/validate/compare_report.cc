@@ -193,6 +193,8 @@ std::string json_text(const CompareReport& report) {
   for (const CompareRow& row : report.rows) write_row(json, row);
   json.end_array().key("checks").begin_array();
   for (const Check& check : report.checks) write_check(json, check);
+  json.end_array().key("weights").begin_array();
+  for (const std::string& sentence : report.weights) json.value(sentence);
   json.end_array().key("findings").begin_array();
   for (const std::string& sentence : report.findings()) json.value(sentence);
   return json.end_array().end_object().take();
@@ -207,6 +209,9 @@ std::string markdown_text(const CompareReport& report) {
   }
   for (const std::string& warning : report.warnings) {
     text += fmt::format("- warning: {}\n", markdown_cell(warning));
+  }
+  for (const std::string& sentence : report.weights) {
+    text += fmt::format("- {}\n", markdown_cell(sentence));
   }
   text += "\n## Time and memory\n\n" + markdown_table(speed_rows(report), 2);
   text += "\n## Accuracy, against the values that really came next\n\n" +

@@ -42,6 +42,18 @@ std::vector<Mode> all_modes(DType dtype) {
   return {Mode::reference, Mode::standard, Mode::reduce_overhead, Mode::max_autotune};
 }
 
+EngineOptions noting_weights(EngineOptions options, std::vector<std::string>& notes) {
+  options.on_plan = [&notes, next = options.on_plan](std::string_view sentence) {
+    if (sentence.starts_with("weights: ")) note_once(std::string(sentence), notes);
+    if (next) next(sentence);
+  };
+  return options;
+}
+
+void note_once(const std::string& sentence, std::vector<std::string>& notes) {
+  if (std::find(notes.begin(), notes.end(), sentence) == notes.end()) notes.push_back(sentence);
+}
+
 std::vector<std::uint32_t> bits_of(const Forecast& forecast) {
   std::vector<std::uint32_t> bits;
   for (const auto* values :

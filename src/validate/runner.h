@@ -32,6 +32,13 @@ std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptio
 // The modes a dtype can be run in: what `--modes all` stands for.
 std::vector<Mode> all_modes(DType dtype);
 
+// The options with an ear for where weights come from when an engine is loaded: mapped from a
+// cache, packed, and what was wrong with an entry. Each sentence is noted once, in `notes`, which
+// must outlive the engine.
+EngineOptions noting_weights(EngineOptions options, std::vector<std::string>& notes);
+// Adds what is not there yet.
+void note_once(const std::string& sentence, std::vector<std::string>& notes);
+
 // Every number of a forecast that is promised to be the same bits everywhere, one after the other.
 std::vector<std::uint32_t> bits_of(const Forecast& forecast);
 // How many of them differ; all if there are more of one than of the other.

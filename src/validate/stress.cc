@@ -37,6 +37,13 @@ Answer answer_of(const std::vector<Forecast>& forecasts) {
   return answer;
 }
 
+// Of the numbers so far and those of a forecast (FNV-1a, a word at a time): memory that is checked
+// for growth has no room for all of them.
+std::uint64_t digest_of(const Forecast& forecast, std::uint64_t digest) {
+  for (const std::uint32_t word : bits_of(forecast)) digest = (digest ^ word) * 0x100000001b3;
+  return digest;
+}
+
 class Stress {
  public:
   explicit Stress(const StressOptions& options)
@@ -110,12 +117,10 @@ class Stress {
 
   void run_mode(Mode mode, ModeRecord& run, StressReport& report) {
     const PeakMemory memory;
-    const std::unique_ptr<Runner> runner = options_.load(options_.model, engine_for(mode));
+    const std::unique_ptr<Runner> runner =
+        options_.load(options_.model, noting_weights(engine_for(mode), report.weights));
     if (mode == Mode::reference) meet_model(*runner);
-    for (const std::string& warning : runner->model().warnings) {
-      std::vector<std::string>& said = report.warnings;
-      if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
-    }
+    for (const std::string& warning : runner->model().warnings) note_once(warning, report.warnings);
     run.by_symbol.resize(windows_.size());
     run.rows.reserve(static_cast<std::size_t>(iterations_));
     warm_up(mode, *runner, run);
@@ -172,6 +177,7 @@ class Stress {
         fail(ErrorCode::internal, "{}: the answer is not one forecast of {} steps",
              window.context.id, window.actual.size());
       }
+      row.digest = digest_of(forecasts[0], row.digest);
       row.accuracy.add(forecasts[0].mean, window.actual);
       run.by_symbol[s].add(forecasts[0].mean, window.actual);
     }
@@ -310,8 +316,9 @@ StressLevel parse_stress_level(std::string_view name) {
   for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
     if (kLevelNames[i] == name) return static_cast<StressLevel>(i);
   }
-  fail(ErrorCode::invalid_argument, "unknown stress mode {}, expected quick, full or production-check{}",
-       io::quoted(name), did_you_mean(name, kLevelNames));
+  fail(ErrorCode::invalid_argument,
+       "unknown stress mode {}, expected quick, full or production-check{}", io::quoted(name),
+       did_you_mean(name, kLevelNames));
 }
 
 int iterations_of(StressLevel level) noexcept {

@@ -47,6 +47,7 @@ struct StressRow {
   int iteration = 0;
   Accuracy accuracy;                 // over the windows of all symbols
   std::vector<double> milliseconds;  // of the forecast of each window
+  std::uint64_t digest = 0;          // of every bit of these forecasts
   std::optional<double> peak_memory_mb;
   std::int64_t replans = 0;
   std::optional<std::uint64_t> resident, heap;  // after it, in bytes
@@ -68,6 +69,7 @@ struct StressReport {
   std::map<Mode, Latency> latency;
   double mae_persistence = 0;  // on the same windows
   std::vector<Check> checks;
+  std::vector<std::string> weights;   // where they came from: packed, mapped, a cache refused
   std::vector<std::string> warnings;  // what came near a limit, and what the model's files say
 
   bool passed() const;  // every check, and there is one

@@ -15,8 +15,8 @@ namespace {
 constexpr double kMegabyte = 1 << 20;
 // None may be lost. What is allowed for is how the figures come about: resident memory is counted
 // in pages by each CPU for itself, and threads keep small blocks back when they end.
-constexpr double kMaxResidentGrowth = 4;  // megabytes over the last half of a run
-constexpr double kMaxHeapGrowth = 0.25;
+constexpr double kMaxResidentGrowth = 2;  // megabytes over the last half of a run
+constexpr double kMaxHeapGrowth = 0.0625;
 
 double relative_change(double ours, double theirs) {
   const double change = std::abs(ours - theirs);
@@ -214,6 +214,11 @@ class Judge {
         if (different == 0 && some > 0) where = fmt::format(", {} first", name_of(mode));
         different += some;
         values += record.answers[i].bits.size();
+      }
+      for (std::size_t i = 0; i < record.rows.size(); ++i) {
+        if (record.rows[i].digest == first->rows[i].digest) continue;
+        if (different == 0) where = fmt::format(", {} in iteration {}", name_of(mode), i);
+        ++different;
       }
     }
     Check check =

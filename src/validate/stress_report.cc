@@ -158,6 +158,8 @@ std::string json_text(const StressReport& report) {
   }
   json.end_object().key("checks").begin_array();
   for (const Check& check : report.checks) write_check(json, check);
+  json.end_array().key("weights").begin_array();
+  for (const std::string& sentence : report.weights) json.value(sentence);
   json.end_array().key("warnings").begin_array();
   for (const std::string& warning : report.warnings) json.value(warning);
   return json.end_array().end_object().take();
@@ -184,6 +186,10 @@ std::string markdown_text(const StressReport& report) {
       "of single forecasts.\n\n",
       figure_text(report.mae_persistence));
   text += markdown_table(mode_rows(report), 1);
+  if (!report.weights.empty()) text += "\n## Where the weights came from\n\n";
+  for (const std::string& sentence : report.weights) {
+    text += fmt::format("- {}\n", markdown_cell(sentence));
+  }
   std::vector<Cells> checks = {{"limit", "result", "what it is", "figure", "at most"}};
   for (const Check& check : report.checks) {
     checks.push_back({check.name, check.passed ? "holds" : "BROKEN", check.detail,
