@@ -46,8 +46,8 @@ std::string latency_chart(const std::vector<const CompareRow*>& rows) {
 // One mode stands for all: their lines would cover each other.
 std::string forecast_chart(const CompareReport& report, const CompareRow& row) {
   report::LineChart chart{
-      .title = fmt::format("What {} forecast and what came", name_of(row.mode)),
-      .y_label = fmt::format("{}, the last {} values", row.symbol, row.actual.size()),
+      .title = fmt::format("{}: what {} forecast and what came", row.symbol, name_of(row.mode)),
+      .y_label = fmt::format("the last {} values", row.actual.size()),
       .times = {},
       .lines = {}};
   chart.lines.push_back({.label = "actual", .values = row.actual, .color = 0});
@@ -76,20 +76,22 @@ std::string page_html(const CompareReport& report) {
   if (!report.trained) {
     body += "<p class=\"note\">Untrained weights: the MAE says nothing about a real model</p>\n";
   }
-  body += "<section>\n<h2>Time and memory</h2>\n" + report::html_table(speed_rows(report)) +
-          "</section>\n<section>\n<h2>Accuracy</h2>\n<p class=\"subtitle\">MAE against the values "
-          "that really came next. Deviations are from reference, of mean, median and quantiles, in "
-          "the unit of the data; bits are compared between the optimised modes.</p>\n" +
-          report::html_table(accuracy_rows(report)) + "</section>\n";
-  std::string last;
+  std::string times, forecasts, last;
   for (const CompareRow& row : report.rows) {
     if (row.symbol == last) continue;
     last = row.symbol;
     const std::vector<const CompareRow*> rows = rows_of(report, row.symbol);
-    body += fmt::format("<section>\n<h2>{}</h2>\n{}{}</section>\n", escape_xml(row.symbol),
-                        latency_chart(rows), forecast_chart(report, *rows.back()));
+    times += latency_chart(rows);
+    forecasts += forecast_chart(report, *rows.back());
   }
-  body += "<section>\n<h2>Checks</h2>\n" + report::html_table(check_rows(report.checks)) +
+  body += "<section>\n<h2>Time and memory</h2>\n" + times +
+          report::html_table(speed_rows(report), 2) +
+          "</section>\n<section>\n<h2>Accuracy</h2>\n<p class=\"subtitle\">MAE against the values "
+          "that really came next, beside that of persistence. Deviations are from reference, of "
+          "mean, median and quantiles, in the unit of the data. Optimised modes are also compared "
+          "with each other, bit for bit.</p>\n" +
+          report::html_table(accuracy_rows(report), 2) + forecasts + "</section>\n";
+  body += "<section>\n<h2>Checks</h2>\n" + report::html_table(check_rows(report.checks), 3) +
           "</section>\n";
   return report::html_page("Modes side by side", body);
 }

@@ -17,7 +17,6 @@ namespace toto::validate {
 namespace {
 
 constexpr int kContext = 512, kHorizon = 16;  // of the windows that accuracy is measured on
-constexpr int kPhases = 4;                    // of an iteration: windows, shapes, callers, reload
 
 constexpr const char* kNotFinished = "the iteration did not come to its end";
 
@@ -51,7 +50,6 @@ class Stress {
     for (const Symbol& symbol : options.symbols) {
       windows_.push_back(held_out_windows(symbol, kContext, kHorizon, iterations_));
     }
-    total_ = static_cast<int>(modes_.size()) * (iterations_ + 1) * kPhases;
   }
 
   StressReport run() {
@@ -66,6 +64,7 @@ class Stress {
         mode_run.complaint = complaint_of(measure);
       }
       complete_rows(mode, mode_run);
+      done_ = steps_of_mode_ * static_cast<int>(run_.modes.size());  // also of one that ended early
     }
     describe(report);
     judge_stress(options_, run_, report);
@@ -92,7 +91,8 @@ class Stress {
 
   void step() {
     ++done_;
-    if (options_.progress) options_.progress(std::min(done_, total_), total_);
+    const int total = steps_of_mode_ * static_cast<int>(modes_.size());
+    if (options_.progress) options_.progress(std::min(done_, total), total);
     if (options_.cancelled && options_.cancelled()) {
       fail(ErrorCode::cancelled, "the stress run was cancelled");
     }
@@ -104,6 +104,10 @@ class Stress {
     long_request_ = long_request(options_, model_);
     for (const Request& request : requests_) run_.requests.push_back(request.what);
     for (const Windows& windows : windows_) run_.symbols.push_back(windows[0].context.id);
+    // Of a mode: every shape to warm up, then an iteration more than is measured (that one without
+    // windows) of windows, every shape, callers, and cancelled calls with another load.
+    const int shapes = static_cast<int>(requests_.size());
+    steps_of_mode_ = shapes + (iterations_ + 1) * (shapes + 2) + iterations_;
   }
 
   // What a mode repeats in every iteration. `reference` is the yardstick, and slow: what is heavy
@@ -145,15 +149,16 @@ class Stress {
   void warm_up(Mode mode, Runner& runner, ModeRecord& run) {
     for (const Request& request : requests_) {
       Answer& answer = run.answers.emplace_back();
-      if (!answers(mode, request)) continue;
-      answer.complaint = complaint_of(
-          [&] { answer = answer_of(runner.forecast(request.batch, request.options)); });
+      if (answers(mode, request)) {
+        answer.complaint = complaint_of(
+            [&] { answer = answer_of(runner.forecast(request.batch, request.options)); });
+      }
+      step();
     }
     for (const Windows& windows : windows_) (void)forecast_window(runner, windows.front());
     run.probe =
         probe_network(runner, windows_.front().front().context, windows_.back().back().context);
     run.answers.push_back(answer_of(runner.forecast(long_request_.batch, long_request_.options)));
-    step();
     run_load(mode, runner, run);
     runner.finish_warm_up();
   }
@@ -187,8 +192,8 @@ class Stress {
   void run_load(Mode mode, Runner& runner, ModeRecord& run) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (repeats(mode, requests_[i])) compare(runner, i, "", run.answers, run.differing);
+      step();
     }
-    step();
     run_callers(runner, run);
     step();
     run_cancelled(runner, run);
@@ -303,7 +308,7 @@ class Stress {
   std::vector<Request> requests_;
   Request long_request_;  // its answer stands behind those of requests_
   StressRun run_;
-  int done_ = 0, total_ = 0;
+  int done_ = 0, steps_of_mode_ = 0;
 };
 
 }  // namespace

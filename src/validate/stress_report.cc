@@ -12,8 +12,6 @@
 namespace toto::validate {
 namespace {
 
-using Cells = std::vector<std::string>;
-
 constexpr double kMegabyte = 1 << 20;
 
 double mean_ms(const StressRow& row) { return latency_of(row.milliseconds).mean; }
@@ -190,12 +188,7 @@ std::string markdown_text(const StressReport& report) {
   for (const std::string& sentence : report.weights) {
     text += fmt::format("- {}\n", markdown_cell(sentence));
   }
-  std::vector<Cells> checks = {{"limit", "result", "what it is", "figure", "at most"}};
-  for (const Check& check : report.checks) {
-    checks.push_back({check.name, check.passed ? "holds" : "BROKEN", check.detail,
-                      figure_text(check.figure), figure_text(check.bound)});
-  }
-  text += "\n## Limits\n\n" + markdown_table(checks, 3);
+  text += "\n## Limits\n\n" + markdown_table(check_rows(report.checks), 3);
   return text + "\n## Iterations\n\n" + markdown_table(iteration_rows(report), 1);
 }
 

@@ -25,7 +25,7 @@ std::string markdown_cell(std::string_view text) {
   return result;
 }
 
-std::string markdown_table(std::span<const std::vector<std::string>> rows, std::size_t num_words) {
+std::string markdown_table(std::span<const Cells> rows, std::size_t num_words) {
   std::string text;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     text += '|';
@@ -39,13 +39,13 @@ std::string markdown_table(std::span<const std::vector<std::string>> rows, std::
   return text;
 }
 
-std::string aligned_table(std::span<const std::vector<std::string>> rows, std::size_t num_words) {
+std::string aligned_table(std::span<const Cells> rows, std::size_t num_words) {
   std::vector<std::size_t> widths(rows.front().size());
-  for (const std::vector<std::string>& row : rows) {
+  for (const Cells& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;
-  for (const std::vector<std::string>& row : rows) {
+  for (const Cells& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string cell = io::one_line(row[i]);
@@ -57,6 +57,15 @@ std::string aligned_table(std::span<const std::vector<std::string>> rows, std::s
     text += line + "\n";
   }
   return text;
+}
+
+std::vector<Cells> check_rows(std::span<const Check> checks) {
+  std::vector<Cells> rows = {{"check", "result", "what it is", "figure", "at most"}};
+  for (const Check& check : checks) {
+    rows.push_back({check.name, check.passed ? "pass" : "FAIL", check.detail,
+                    figure_text(check.figure), figure_text(check.bound)});
+  }
+  return rows;
 }
 
 std::string figure_text(const std::optional<double>& value) {
