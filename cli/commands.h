@@ -9,6 +9,8 @@ void add_forecast(Arguments& arguments);
 void add_eval(Arguments& arguments);
 void add_backtest(Arguments& arguments);
 void add_verify(Arguments& arguments);
+void add_compare_modes(Arguments& arguments);
+void add_stress(Arguments& arguments);
 void add_bench(Arguments& arguments);
 void add_inspect(Arguments& arguments);
 void add_make_model(Arguments& arguments);

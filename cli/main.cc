@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
     toto::cli::add_eval(arguments);
     toto::cli::add_backtest(arguments);
     toto::cli::add_verify(arguments);
+    toto::cli::add_compare_modes(arguments);
+    toto::cli::add_stress(arguments);
     toto::cli::add_bench(arguments);
     toto::cli::add_inspect(arguments);
     toto::cli::add_make_model(arguments);

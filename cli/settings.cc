@@ -117,14 +117,19 @@ std::vector<std::string> list_of(const Choice& choice) {
   }
 }
 
-void add_common_options(Command& command, CommonFlags& flags) {
+void add_common_options(Command& command, CommonFlags& flags, Modes modes) {
+  if (modes == Modes::one) {
+    command
+        .option("--mode", "MODE", flags.mode,
+                "reference, default, reduce-overhead or max-autotune (default: default)")
+        .flag("--no-kv-cache", flags.no_kv_cache,
+              "the reference's uncached path; needs --mode reference");
+  }
   command
       .option("--model", "M", flags.model,
               fmt::format("folder, bundled model or owner/name of the local Hugging Face cache "
                           "(default {})",
                           kBundledModel))
-      .option("--mode", "MODE", flags.mode,
-              "reference, default, reduce-overhead or max-autotune (default: default)")
       .option("--dtype", "T", flags.dtype,
               "what weights are stored as: f32, bf16 or int8; f64 in reference mode (default "
               "f32). bf16 and int8 take half and a quarter of the memory and are safe: they "
@@ -139,9 +144,7 @@ void add_common_options(Command& command, CommonFlags& flags) {
               "$XDG_CACHE_HOME/toto, "
               "else ~/.cache/toto)")
       .flag("--no-cache", flags.no_cache,
-            "neither use nor keep packed weights, tuned schedules and forecasts of backtests")
-      .flag("--no-kv-cache", flags.no_kv_cache,
-            "the reference's uncached path; needs --mode reference");
+            "neither use nor keep packed weights, tuned schedules and forecasts of backtests");
 }
 
 Choice find_cache_dir(const std::optional<std::string>& flag) {

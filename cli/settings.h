@@ -52,7 +52,9 @@ struct CommonFlags {
   bool no_kv_cache = false;
   bool no_cache = false;
 };
-void add_common_options(Command& command, CommonFlags& flags);
+// Commands that run every mode take no --mode and nothing that belongs to one mode alone.
+enum class Modes { one, all };
+void add_common_options(Command& command, CommonFlags& flags, Modes modes = Modes::one);
 
 struct Settings {
   std::string model{kBundledModel};

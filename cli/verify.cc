@@ -114,7 +114,7 @@ void add_verify(Arguments& arguments) {
               "golden folders, or folders of them: what PyTorch answered in float32 and float64")
       .flag("--golden-only", flags->golden_only, "check nothing but the goldens")
       .option("--modes", "LIST", flags->modes,
-              "the modes to verify, comma-separated (default all: reference, default)")
+              "the modes to verify, comma-separated (default: all)")
       .option("--json", "FILE", flags->json, "write the checks as JSON; - is stdout")
       .option("--report", "FILE", flags->report, "write a readable report in Markdown")
       .flag("--progress", flags->progress, "print progress even if stderr is not a terminal");

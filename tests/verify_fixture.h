@@ -19,6 +19,10 @@ struct Fault {
   std::function<void(const EngineOptions&, std::span<const Series>, std::vector<Forecast>&)>
       on_forecast = {};
   std::function<std::string(const EngineOptions&, std::string)> cache_name = {};
+  // Changes what the engine is asked for, before it is.
+  std::function<void(const EngineOptions&, ForecastOptions&)> on_request = {};
+  // Replans that show up once the warm-up is over.
+  std::function<std::int64_t(const EngineOptions&)> on_warm_up = {};
   std::int64_t replans = 0;
 };
 
@@ -34,7 +38,9 @@ class FaultyRunner final : public Runner {
   }
   std::vector<Forecast> forecast(std::span<const Series> batch,
                                  const ForecastOptions& options) override {
-    std::vector<Forecast> forecasts = inner_->forecast(batch, options);
+    ForecastOptions request = options;
+    if (fault_.on_request) fault_.on_request(options_, request);
+    std::vector<Forecast> forecasts = inner_->forecast(batch, request);
     if (fault_.on_forecast) fault_.on_forecast(options_, batch, forecasts);
     return forecasts;
   }
@@ -43,12 +49,23 @@ class FaultyRunner final : public Runner {
     const std::string name = inner_->kv_cache_name();
     return fault_.cache_name ? fault_.cache_name(options_, name) : name;
   }
-  std::int64_t replans() const override { return fault_.replans; }
+  void finish_warm_up() override {
+    inner_->finish_warm_up();
+    warm_ = true;
+  }
+  std::int64_t replans() const override {
+    // All at the second question after warm-up: the first one is what later ones are counted from.
+    const std::int64_t late =
+        warm_ && ++asked_ > 1 && fault_.on_warm_up ? fault_.on_warm_up(options_) : 0;
+    return inner_->replans() + fault_.replans + late;
+  }
 
  private:
   std::unique_ptr<Runner> inner_;
   EngineOptions options_;
   Fault fault_;
+  bool warm_ = false;
+  mutable int asked_ = 0;
 };
 
 // Loads real engines and puts the fault into each.
