@@ -378,9 +378,9 @@ BacktestRequest make_backtest_request(BacktestFlags flags) {
   request.lag_test = !flags.no_lag_test;
   if (flags.output_dir) request.output_dir = *flags.output_dir;
   request.json = flags.json;
-  request.no_cache = flags.common.no_cache;
   request.progress = flags.progress;
   request.engine = resolve_settings(flags.common);
+  request.no_cache = request.engine.no_cache;
   check_available(request.engine);
   request.forecast.seed = request.engine.seed;
   request.settings = describe(request, flags);
