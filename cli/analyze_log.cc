@@ -1,10 +1,9 @@
 // `toto analyze-log`: what PyTorch's compiler, or our planner, complained about, and what to do.
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <filesystem>
 
 #include "base/error.h"
 #include "commands.h"
@@ -66,13 +65,16 @@ void add_analyze_log(Arguments& arguments) {
   const auto flags = std::make_shared<Flags>();
   arguments
       .add_command("analyze-log", "read PyTorch compile logs or our plan logs, say what to do",
-                   "TORCH_LOGS=recompiles,graph_breaks,cudagraphs python serve.py 2> compile.log\n"
-                   "  toto analyze-log compile.log --output compile.md")
+                   "toto analyze-log compile.log --output compile.md")
       .positional("LOG", flags->log, "the log, of any size; - is standard input")
       .option("--output", "FILE", flags->output,
               "write the report in Markdown; - sends it to stdout")
       .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
       .flag("--progress", flags->progress, "show progress even if stderr is no terminal")
+      .note(
+          "PyTorch writes such a log with\n"
+          "  TORCH_LOGS=recompiles,graph_breaks,cudagraphs python serve.py 2> compile.log\n"
+          "toto with TOTO_LOGS=plans.")
       .run([flags] { return analyze_log(*flags); });
 }
 

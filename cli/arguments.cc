@@ -118,14 +118,18 @@ Command Arguments::add_command(const std::string& name, const std::string& summa
   command->app = impl_->app.add_subcommand(name, summary);
   command->app->set_help_flag("-h,--help", "show this and exit");
   command->app->footer("Example:\n  " + example);
-  for (Impl::CommonOption& option : impl_->common_options) {
-    command->app->add_option(option.name, option.value, option.help)->type_name(option.placeholder);
-  }
   impl_->commands.push_back(command);
   return Command(command);
 }
 
 int Arguments::run(int argc, char** argv) {
+  for (const auto& command : impl_->commands) {
+    for (Impl::CommonOption& option : impl_->common_options) {
+      if (command->app->get_option_no_throw(option.name) != nullptr) continue;
+      command->app->add_option(option.name, option.value, option.help)
+          ->type_name(option.placeholder);
+    }
+  }
   try {
     impl_->app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version

@@ -38,7 +38,8 @@ class Arguments {
  public:
   Arguments();
   ~Arguments();
-  // An option of every command added after it; `chosen` is called with it before a command runs.
+  // An option of every command but those that have one of this name; `chosen` is called with it
+  // before a command runs.
   void common_option(const std::string& name, const std::string& placeholder,
                      const std::string& help,
                      std::function<void(const std::optional<std::string>&)> chosen);

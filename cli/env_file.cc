@@ -43,9 +43,21 @@ std::optional<Assignment> parse(std::string_view line) {
   return Assignment{.name = line.substr(0, equals), .value = value};
 }
 
-bool mentions(std::string_view line, std::string_view name) {
+bool is_word(char c) { return is_name(std::string_view(&c, 1)); }
+
+// Whether a line may do something to a variable, other than set another one.
+bool touches(std::string_view line, std::string_view name) {
   line = io::trimmed(line);
-  return !line.starts_with('#') && line.find(name) != std::string_view::npos;
+  if (line.starts_with('#')) return false;
+  if (const auto assignment = parse(line)) return assignment->name == name;
+  for (std::size_t at = line.find(name); at != std::string_view::npos;
+       at = line.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !is_word(line[at - 1])) && (end == line.size() || !is_word(line[end]))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -77,7 +89,7 @@ void EnvFile::set(std::string_view name, std::string_view value) {
   const auto last = std::find_if(lines_.rbegin(), lines_.rend(), assigns);
   const bool is_final = last != lines_.rend() &&
                         std::none_of(lines_.rbegin(), last,
-                                     [&](const std::string& line) { return mentions(line, name); });
+                                     [&](const std::string& line) { return touches(line, name); });
   if (is_final) {
     const auto place = std::prev(last.base());
     *place = std::move(wanted);

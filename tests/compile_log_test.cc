@@ -180,8 +180,8 @@ INSTANTIATE_TEST_SUITE_P(
     Fixtures, RealLogs,
     ::testing::Values(RealLog{"pytorch-2.5.1.log", 23, 1, 6, 2, "cache_size_limit (4)"},
                       RealLog{"pytorch-2.15.0.log", 23, 1, 15, 2, "recompile_limit (4)"}),
-    [](const auto& info) {
-      std::string name = info.param.name;
+    [](const auto& test) {
+      std::string name = test.param.name;
       std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
       return name;
     });

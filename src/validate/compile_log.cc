@@ -85,6 +85,7 @@ struct CompileLogReader::Impl {
   std::vector<Writer> writers;
   std::vector<LogRecord> notices;
   std::map<std::string, std::size_t, std::less<>> group_index;
+  std::map<std::string, std::string, std::less<>> functions;  // of graph breaks, by place
   std::string line;        // the one being read, as far as it is looked at
   bool has_bytes = false;  // since the last line's end
   std::uint64_t line_number = 1;
@@ -101,6 +102,16 @@ void CompileLogReader::Impl::add(LogRecord& record) {
                  .reason = io::one_line(record.reason),
                  .limit = io::one_line(record.limit),
                  .first_line = record.first_line};
+  // Repetitions of a graph break come without their stack; a line of the source is in one function.
+  if (kind == LogKind::graph_break && !group.path.empty()) {
+    if (group.function.empty()) {
+      if (const auto known = functions.find(group.path); known != functions.end()) {
+        group.function = known->second;
+      }
+    } else if (functions.size() < kMaxLogGroups) {
+      functions.emplace(group.path, group.function);
+    }
+  }
   std::string key = fmt::format("{}\n{}\n{}\n{}", name_of(kind), group.function, group.path,
                                 without_values(group.reason));
   auto found = group_index.find(key);

@@ -104,6 +104,14 @@ constexpr Cause kCauses[] = {
       "serving",
       kCompileCost, kNoGuards}},
     {LogKind::recompile,
+     {"layer_idx", "layer_index"},
+     {Severity::medium,
+      "all layers share their code, and the number of the layer is a Python number in it: there is "
+      "a version for each layer, and with more layers than the limit allows the rest runs eager",
+      "hand each layer its own part of the cache instead of a number, so that the code is the same "
+      "for all; or set torch._dynamo.config.recompile_limit above the number of layers",
+      kCompileCost, "a layer is a pointer to its weights; the code for all of them is one"}},
+    {LogKind::recompile,
      {" == ", " != ", " < ", " > ", " in "},
      {Severity::medium, "a Python number or flag is part of the compiled code, and it changed",
       "pass it as a tensor, or keep it outside the compiled function; what takes only a few values "

@@ -24,15 +24,18 @@ std::string counted(std::uint64_t count, std::string_view word) {
 }
 
 std::string place_of(const LogGroup& group) {
-  const std::string_view function = group.function.empty() ? "unknown function" : group.function;
   if (group.kind == LogKind::replan) return group.function;
-  if (group.location.empty()) return std::string(function);
-  return fmt::format("{} ({})", function, group.location);
+  std::string function = group.function;
+  if (function.empty()) {
+    function = group.kind == LogKind::cudagraph_skip ? "a graph without a name in the log"
+                                                     : "a function without a name in the log";
+  }
+  return group.location.empty() ? function : fmt::format("{} ({})", function, group.location);
 }
 
 std::string reason_of(const LogGroup& group) {
-  const std::string_view reason = group.reason.empty() ? "no reason in the log" : group.reason;
-  if (group.limit.empty()) return std::string(reason);
+  const std::string reason = group.reason.empty() ? "no reason in the log" : group.reason;
+  if (group.limit.empty()) return reason;
   return fmt::format("config.{}, last reason: {}", group.limit, reason);
 }
 

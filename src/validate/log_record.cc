@@ -145,7 +145,9 @@ bool take_frame(LogRecord& record, std::string_view text) {
     record.path =
         std::string(path) + ":" + std::string(number.substr(0, std::min<std::size_t>(end, 9)));
   }
-  record.function = io::trimmed(*function).substr(0, kMaxFunction);
+  // Some stacks have the line of the source behind it: "forward, code: x = f(y)".
+  record.function =
+      io::trimmed(function->substr(0, function->find(", code: "))).substr(0, kMaxFunction);
   return true;
 }
 
