@@ -163,9 +163,14 @@ StatusReport report_status(const EnvFile& env, std::string path, bool exists) {
     if (row.in_file && row.in_file != row.in_environment) report.sourced = false;
     report.rows.push_back(std::move(row));
   }
-  const Settings settings = resolve_settings({});
-  report.mode = name_of(settings.engine.mode);
-  report.origin = settings.origins.mode;
+  try {
+    const Settings settings = resolve_settings({});
+    report.mode = name_of(settings.engine.mode);
+    report.origin = settings.origins.mode;
+  } catch (const Error& error) {  // what is wrong is the answer here
+    report.mode = "none";
+    report.origin = error.what();
+  }
   return report;
 }
 

@@ -253,6 +253,9 @@ TEST_F(SettingsTest, StatusShowsFileAndEnvironment) {
   result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "reference"}});
   EXPECT_TRUE(has(result.out, "in force: reference (TOTO_COMPILE_MODE)")) << result.out;
   EXPECT_TRUE(has(result.out, "`source .env.compile`"));
+  result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "fastest"}});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(has(result.out, "in force: none (TOTO_COMPILE_MODE: unknown mode")) << result.out;
   const io::Json json = json_of(run({"config", "status", "--json", "-"}));
   EXPECT_FALSE(at(json, "sourced").boolean);
   EXPECT_EQ(at(at(json, "variables").array.at(2), "file").string, "max-autotune");

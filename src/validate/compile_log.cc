@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "io/utf8.h"
@@ -94,7 +95,8 @@ struct CompileLogReader::Impl {
 // Counts what is known of a record once nothing more can come.
 void CompileLogReader::Impl::add(LogRecord& record) {
   if (!record.kind) return;
-  const LogKind kind = *std::exchange(record.kind, std::nullopt);
+  const LogKind kind = *record.kind;
+  record.kind.reset();
   ++analysis.totals[static_cast<std::size_t>(kind)];
   LogGroup group{.kind = kind,
                  .function = io::one_line(record.function),
@@ -254,13 +256,11 @@ LogAnalysis CompileLogReader::finish() {
   analysis.lines = impl_->line_number - (impl_->has_bytes ? 0 : 1);
   set_locations(analysis.groups);
   for (LogGroup& group : analysis.groups) group.advice = advise(group);
-  std::stable_sort(analysis.groups.begin(), analysis.groups.end(),
-                   [](const LogGroup& a, const LogGroup& b) {
-                     if (a.advice.severity != b.advice.severity) {
-                       return a.advice.severity < b.advice.severity;
-                     }
-                     return a.count > b.count;
-                   });
+  std::sort(analysis.groups.begin(), analysis.groups.end(),
+            [](const LogGroup& a, const LogGroup& b) {
+              return std::tuple(a.advice.severity, b.count, a.first_line, a.kind) <
+                     std::tuple(b.advice.severity, a.count, b.first_line, b.kind);
+            });
   return std::move(analysis);
 }
 

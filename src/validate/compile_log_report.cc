@@ -34,7 +34,7 @@ std::string place_of(const LogGroup& group) {
 }
 
 std::string reason_of(const LogGroup& group) {
-  const std::string reason = group.reason.empty() ? "no reason in the log" : group.reason;
+  std::string reason = group.reason.empty() ? "no reason in the log" : group.reason;
   if (group.limit.empty()) return reason;
   return fmt::format("config.{}, last reason: {}", group.limit, reason);
 }
@@ -185,8 +185,8 @@ std::string markdown_text(const LogAnalysis& analysis, std::string_view name) {
     const LogAdvice& advice = analysis.groups[i].advice;
     const std::vector<std::size_t>& same = by_cause[advice.why];
     if (same.front() != i) continue;
-    std::vector<std::size_t> numbers;
-    for (const std::size_t index : same) numbers.push_back(index + 1);
+    std::vector<std::size_t> numbers(same);
+    for (std::size_t& shown : numbers) ++shown;
     text += fmt::format(
         "\n### {}: group{} {}\n\n- **Why:** {}.\n- **Change in PyTorch:** {}.\n- **Cost:** {}.\n"
         "- **Here:** {}.\n",
