@@ -59,6 +59,7 @@ validate::VerifyOptions options_of(const Flags& flags) {
   options.goldens = flags.goldens;
   options.golden_only = flags.golden_only;
   options.engine = settings.engine;
+  options.engine.use_kv_cache = true;  // whatever a config file says: both paths are run
   // Every instruction set is to pack for itself, from the model's own files.
   options.engine.cache.folder.clear();
   options.modes = modes_of(flags, settings.engine.dtype);
