@@ -60,6 +60,11 @@ TEST(HeldOutWindows, TargetsThatAreNotThereAreRefused) {
       std::string::npos);
 }
 
+TEST(HeldOutWindows, OfASymbolThatNeverMovesAreAlike) {
+  EXPECT_FALSE(all_alike(held_out_windows(counting(100), 40, 4, 3)));
+  EXPECT_TRUE(all_alike(held_out_windows({"FLAT", std::vector<float>(100, 7)}, 40, 4, 3)));
+}
+
 TEST(Accuracy, IsWhatItsNamesSay) {
   Accuracy accuracy;
   accuracy.add(std::vector<float>{1, 2, 5, 9}, std::vector<float>{2, 2, NAN, 4});
@@ -82,6 +87,20 @@ TEST(Accuracy, WithoutATargetIsUndefined) {
   accuracy.add(3.0, 0.0);
   EXPECT_TRUE(std::isnan(accuracy.mape())) << "nothing is a share of 0";
   EXPECT_EQ(accuracy.mae(), 3);
+}
+
+TEST(Accuracy, ChangesAreSharesButRoundingIsNone) {
+  const auto of = [](double predicted) {
+    Accuracy accuracy;
+    accuracy.add(predicted, 100.0);
+    return accuracy;
+  };
+  EXPECT_DOUBLE_EQ(mae_change(of(102), of(104)), 0.5);
+  EXPECT_EQ(mae_change(of(102), of(102)), 0);
+  EXPECT_EQ(mae_change(of(100), of(100)), 0);
+  EXPECT_LT(mae_change(of(100.00001), of(100)), 0.05) << "an exact forecast may be rounded";
+  EXPECT_GT(mae_change(of(101), of(100)), 0.05);
+  EXPECT_TRUE(std::isnan(mae_change(of(NAN), of(101))));
 }
 
 TEST(Latency, IsADistribution) {

@@ -12,7 +12,7 @@ namespace toto::report {
 namespace {
 
 constexpr double kWidth = 880, kMargin = 1, kRemarkRoom = 190;
-constexpr double kFontSize = 13, kSmallSize = 12;
+constexpr double kFontSize = 13;
 constexpr double kStripHeight = 34, kTop = 28, kBottom = 26;
 constexpr double kJitter = 3.5;  // dots of equal values lie beside each other, not upon each other
 

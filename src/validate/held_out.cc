@@ -61,6 +61,12 @@ std::vector<Window> held_out_windows(const Symbol& symbol, int context, int hori
   return windows;
 }
 
+bool all_alike(const std::vector<Window>& windows) {
+  return std::all_of(windows.begin(), windows.end(), [&](const Window& window) {
+    return window.context.values == windows.front().context.values;
+  });
+}
+
 void Accuracy::add(std::span<const float> predicted, std::span<const float> actual) {
   if (predicted.size() != actual.size()) {
     fail(ErrorCode::internal, "{} predictions for {} actual values", predicted.size(),
@@ -93,5 +99,14 @@ double Accuracy::mape() const { return quotient(relative_, num_relative_); }
 double Accuracy::prediction_mean() const { return quotient(predicted_, count_); }
 double Accuracy::prediction_std() const { return std::sqrt(quotient(spread_, count_)); }
 double Accuracy::target_mean() const { return quotient(actual_, count_); }
+
+double mae_change(const Accuracy& ours, const Accuracy& theirs) {
+  constexpr double kRounding = 1e-5;
+  const double change = std::abs(ours.mae() - theirs.mae());
+  if (change == 0) return 0;
+  const double share = change / theirs.mae();
+  const double of_rounding = change / (kRounding * std::abs(theirs.target_mean()));
+  return std::isnan(share) ? share : std::min(share, of_rounding);
+}
 
 }  // namespace toto::validate

@@ -29,6 +29,9 @@ inline constexpr int kMinHistory = 32;  // points before the first window
 // Error(corrupt_file) if there are fewer.
 std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count);
 
+// Whether there is nothing to tell the windows apart by: a symbol that never moves.
+bool all_alike(const std::vector<Window>& windows);
+
 // How far predictions are from what came: sums over steps that have an actual value.
 class Accuracy {
  public:
@@ -49,5 +52,9 @@ class Accuracy {
   double predicted_ = 0, actual_ = 0;
   double center_ = 0, spread_ = 0;  // Welford's running mean and sum of squares of predictions
 };
+
+// How far one MAE is from another, as a share of the latter; where that is itself no more than the
+// rounding of the targets, as a share of that rounding.
+double mae_change(const Accuracy& ours, const Accuracy& theirs);
 
 }  // namespace toto::validate

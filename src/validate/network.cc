@@ -52,14 +52,14 @@ std::string same_answer(const Trace& a, const Trace& b) {
   return {};
 }
 
-Probe probe_network(Runner& runner, const Series& first, const Series& second) {
+Probe probe_network(Runner& runner, const Series& series) {
   const int patch = runner.model().patch_size;
-  Probe probe{.first = runner.trace(first, patch), .second = runner.trace(second, patch)};
-  const ForecastOptions exact{.horizon = patch,
-                              .quantiles = {},
-                              .max_context = static_cast<int>(first.length()),
-                              .decode = Decode::mean};
-  const std::vector<Forecast> forecasts = runner.forecast(std::span(&first, 1), exact);
+  const auto length = static_cast<int>(series.length());
+  const Series other = make_series("another series", 1, length, 0);
+  Probe probe{.first = runner.trace(series, patch), .second = runner.trace(other, patch)};
+  const ForecastOptions exact{
+      .horizon = patch, .quantiles = {}, .max_context = length, .decode = Decode::mean};
+  const std::vector<Forecast> forecasts = runner.forecast(std::span(&series, 1), exact);
   if (!forecasts.empty()) probe.forecast = forecasts.front();
   return probe;
 }

@@ -22,13 +22,13 @@ std::string impossible(const Trace& trace);
 // apart, in words; empty: nothing.
 std::string same_answer(const Trace& a, const Trace& b);
 
-// What an engine says about two different series: the network's numbers for both, and a forecast
-// of the first that must rest on them.
+// What an engine says about a series and about a seeded one, which is another: the network's
+// numbers for both, and a forecast of the first that must rest on them.
 struct Probe {
   Trace first, second;
   Forecast forecast = {};  // exact, of one patch
 };
-Probe probe_network(Runner& runner, const Series& first, const Series& second);
+Probe probe_network(Runner& runner, const Series& series);
 
 // The figure is the largest deviation from the yardstick, as a share of an output's mean size.
 // Fails also where the answers are impossible, the same for both series, or not what the forecast

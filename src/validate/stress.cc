@@ -103,7 +103,10 @@ class Stress {
     requests_ = mixed_requests(options_, model_);
     long_request_ = long_request(options_, model_);
     for (const Request& request : requests_) run_.requests.push_back(request.what);
-    for (const Windows& windows : windows_) run_.symbols.push_back(windows[0].context.id);
+    for (const Windows& windows : windows_) {
+      run_.symbols.push_back(windows[0].context.id);
+      run_.flat.push_back(all_alike(windows));
+    }
     // Of a mode: every shape to warm up, then an iteration more than is measured (that one without
     // windows) of windows, every shape, callers, and cancelled calls with another load.
     const int shapes = static_cast<int>(requests_.size());
@@ -156,8 +159,7 @@ class Stress {
       step();
     }
     for (const Windows& windows : windows_) (void)forecast_window(runner, windows.front());
-    run.probe =
-        probe_network(runner, windows_.front().front().context, windows_.back().back().context);
+    run.probe = probe_network(runner, windows_.front().front().context);
     run.answers.push_back(answer_of(runner.forecast(long_request_.batch, long_request_.options)));
     run_load(mode, runner, run);
     runner.finish_warm_up();
@@ -219,7 +221,7 @@ class Stress {
   void run_callers(Runner& runner, ModeRecord& run) {
     std::vector<Mishaps> own(static_cast<std::size_t>(options_.callers));
     std::vector<std::exception_ptr> errors(own.size());
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < own.size(); ++t) {
       threads.emplace_back([&, t] {
         try {
@@ -233,7 +235,7 @@ class Stress {
         }
       });
     }
-    for (std::thread& thread : threads) thread.join();
+    threads.clear();  // waits for all of them
     for (const std::exception_ptr& error : errors) {
       if (error) std::rethrow_exception(error);
     }

@@ -44,6 +44,7 @@ struct ModeRecord {
 // Everything that was run, `reference` among it.
 struct StressRun {
   std::vector<std::string> symbols;
+  std::vector<bool> flat;             // by symbol: it never moves, and neither need its forecasts
   std::vector<std::string> requests;  // in words
   std::map<Mode, ModeRecord> modes;
 };
