@@ -73,6 +73,7 @@ int toto::cli::run_command(const std::vector<std::string>& words) {
   std::vector<std::string> copies = {"toto"};
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> argv;
+  argv.reserve(copies.size());
   for (std::string& word : copies) argv.push_back(word.data());
   return arguments.run(static_cast<int>(argv.size()), argv.data());
 }

@@ -51,6 +51,7 @@ int run_stress(const StressOptions& options) {
   const std::string readable =
       fmt::format("{}/compile_stress_report_{}.md", options.output_dir, level);
   std::vector<NamedPath> inputs;
+  inputs.reserve(options.data.size());
   for (const std::string& file : options.data) inputs.push_back({"--data", file});
   check_outputs(
       inputs, {{"the results file", results}, {"the report", readable}, {"--json", options.json}});

@@ -222,6 +222,7 @@ class Stress {
     std::vector<Mishaps> own(static_cast<std::size_t>(options_.callers));
     std::vector<std::exception_ptr> errors(own.size());
     std::vector<std::jthread> threads;
+    threads.reserve(own.size());
     for (std::size_t t = 0; t < own.size(); ++t) {
       threads.emplace_back([&, t] {
         try {

@@ -33,7 +33,7 @@ class Judge {
 
   // A check, and a warning where it holds but comes near: `warn_from` is what lies between.
   void add(Check check, double warn_from) {
-    if (check.passed && *check.figure > warn_from) {
+    if (check.passed && check.figure.value_or(warn_from) > warn_from) {
       report_.warnings.push_back(fmt::format("{}: {}", check.name, check.detail));
     }
     add(std::move(check));

@@ -46,11 +46,13 @@ std::vector<Request> mixed_requests(const StressOptions& options, const ModelInf
     if (variates > options.max_variates) continue;
     add(fmt::format("{} variates", variates), {series(variates, width)}, {.horizon = patch});
   }
+  constexpr int kBatch = 16;
   std::vector<Series> batch;
-  for (int i = 0; i < 16; ++i) {
+  batch.reserve(kBatch);
+  for (int i = 0; i < kBatch; ++i) {
     batch.push_back(series(1 + i % 3, std::min(1 + 37 * i, options.max_context)));
   }
-  add("a batch of 16", batch, {.horizon = 1});
+  add(fmt::format("a batch of {}", kBatch), batch, {.horizon = 1});
   batch.resize(3);
   add("a sampled batch of 3", std::move(batch),
       {.horizon = patch + 2, .num_samples = 8, .keep_samples = true});
