@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
-#include <thread>
 
 #include "golden_fixture.h"
 #include "held_out_fixture.h"
@@ -155,11 +153,7 @@ TEST(CompareModes, ANondeterministicModeIsCaught) {
 }
 
 TEST(CompareModes, ASlowModeIsCaught) {
-  const Fault fault{.on_forecast = [](const EngineOptions& options, std::span<const Series>,
-                                      std::vector<Forecast>&) {
-    if (is(options, Mode::max_autotune)) std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  }};
-  const CompareReport report = compare_modes(small_options(fault));
+  const CompareReport report = compare_modes(small_options(slowed(Mode::max_autotune, 2)));
   EXPECT_FALSE(report.passed());
   EXPECT_NE(detail_of(report, "speed/max-autotune").find("times the median time of reference"),
             std::string::npos);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -212,12 +211,7 @@ TEST(Stress, AModelThatIsAnotherWhenLoadedAgainIsCaught) {
 // ways
 
 TEST(Stress, ASlowModeIsCaught) {
-  const Fault fault{.on_forecast = [](const EngineOptions& options, std::span<const Series>,
-                                      std::vector<Forecast>& all) {
-    if (is(options, Mode::standard) && all[0].horizon == 16)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }};
-  const StressReport report = stress(small_options(fault));
+  const StressReport report = stress(small_options(slowed(Mode::standard, 16)));
   EXPECT_TRUE(failed_in(report).contains("speed/default")) << table_text(report);
   expect_detail(report, "speed/default", "at least 0.8 times expected");
 }

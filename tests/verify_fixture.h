@@ -1,10 +1,12 @@
 // Engines with one thing wrong with them, and what verify says about them.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,36 @@ inline Loader faulty(Fault fault) {
     if (fault.on_load) fault.on_load(options);
     return std::make_unique<FaultyRunner>(std::move(inner), options, fault);
   };
+}
+
+// Makes the forecasts of one mode and one horizon take far longer than those of `reference` did on
+// average, however busy the machine is: a median is at most twice a mean.
+inline Fault slowed(Mode mode, int horizon) {
+  using Clock = std::chrono::steady_clock;
+  struct Seen {
+    Clock::time_point start = {};
+    Clock::duration total = {};
+    int count = 0;
+  };
+  const auto seen = std::make_shared<Seen>();
+  return {.on_forecast =
+              [=](const EngineOptions& options, std::span<const Series>,
+                  std::vector<Forecast>& forecasts) {
+                if (forecasts[0].horizon != horizon) return;
+                if (options.mode == Mode::reference) {
+                  seen->total += Clock::now() - seen->start;
+                  ++seen->count;
+                } else if (options.mode == mode) {
+                  std::this_thread::sleep_for(3 * seen->total / seen->count +
+                                              std::chrono::milliseconds(20));
+                }
+              },
+          .on_request =
+              [=](const EngineOptions& options, ForecastOptions& request) {
+                if (options.mode == Mode::reference && request.horizon == horizon) {
+                  seen->start = Clock::now();
+                }
+              }};
 }
 
 // Calls change(values) for everything the network itself says in a trace.
