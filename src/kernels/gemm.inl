@@ -35,6 +35,18 @@ inline constexpr int kCacheLine = 64;
 inline constexpr int kRowBlock = 96;     // rows whose sums wait together
 inline constexpr int kChunkTerms = 128;  // a multiple of every sum_block
 
+// Weights of the vector of columns `kVector` of a panel's row.
+template <int kVector>
+TOTO_INLINE Vec load_columns(const float* row) {
+  return load(row + kVector * Vec::kLanes);
+}
+template <int kVector>
+TOTO_INLINE Vec load_columns(const Bf16* row) {
+  constexpr int kPairs = kVectors / 2;
+  const Bf16* pairs = row + kVector % kPairs * Vec::kLanes * 2;
+  return kVector < kPairs ? load_first(pairs) : load_second(pairs);
+}
+
 // Totals of one row and panel, and what rounding kept out of them.
 struct RowSums {
   float total[kPanel];
@@ -88,7 +100,7 @@ TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weig
   // Of x and w the fewer stay in registers, the others come one by one.
   const auto multiply_add = [&](int k) TOTO_INLINE_MEMBER {
     const auto w = [&](auto v) TOTO_INLINE_MEMBER {
-      return in_register(load(weights + k * kPanel + v.value * Vec::kLanes));
+      return in_register(load_columns<v.value>(weights + k * kPanel));
     };
     const auto x = [&](auto r)
                        TOTO_INLINE_MEMBER { return in_register(broadcast(rows[r.value][k])); };
@@ -318,7 +330,11 @@ struct Scheme<std::int8_t> {
 
 TOTO_INLINE const float* widen(const float* weights, int, float*) { return weights; }
 TOTO_INLINE const float* widen(const Bf16* weights, int terms, float* dst) {
-  for (int i = 0; i < terms * kPanel; i += Vec::kLanes) store(dst + i, load(weights + i));
+  for (int k = 0; k < terms; ++k) {
+    expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
+      store(dst + k * kPanel + v.value * Vec::kLanes, load_columns<v.value>(weights + k * kPanel));
+    });
+  }
   return dst;
 }
 TOTO_INLINE const std::int16_t* widen(const std::int8_t* weights, int terms, std::int16_t* dst) {

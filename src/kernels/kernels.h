@@ -36,7 +36,8 @@ enum class Epilogue {
 };
 
 // Weights, packed: panels of kPanel columns, each
-//   f32, bf16  [depth][kPanel]
+//   f32        [depth][kPanel]
+//   bf16       [depth][kPanel], columns in the order of bf16_place()
 //   int8       per group of kScaleGroup terms, the last one shorter: kPanel float scales, then
 //              [pair of terms][kPanel][2]
 // bf16 is widened and computed with as float32. int8 meets rows of int16, quantised as they come:
@@ -48,6 +49,11 @@ constexpr std::size_t panel_bytes(DType type, int depth) {
   if (type == DType::int8) return even * kPanel + groups * kPanel * sizeof(float);
   return std::size_t(depth) * kPanel * (type == DType::bf16 ? 2 : 4);
 }
+
+// Where a panel's bf16 row keeps a column: beside the one half a panel away. Two columns lie in 32
+// bits, of which a shift makes the first a float32 and a mask the second, whatever the vector
+// width.
+constexpr int bf16_place(int column) { return column % (kPanel / 2) * 2 + column / (kPanel / 2); }
 
 // Rows as int16 with a scale for each group of kScaleGroup values.
 struct QuantisedRows {

@@ -91,12 +91,16 @@ void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
   }
 }
 
+constexpr int place_of(int column, const float*) { return column; }
+constexpr int place_of(int column, const std::uint16_t*) { return bf16_place(column); }
+
 template <typename Weight>
 void gemm_floats(const GemmArgs& args) noexcept {
   write_panels(args, [&args](int panel, int row, int c) {
     const auto* weights =
         reinterpret_cast<const Weight*>(args.panels) + std::size_t(panel) * args.depth * kPanel;
-    return column_sum(args.src + row * args.src_stride, weights + c, args.depth, kPanel);
+    return column_sum(args.src + row * args.src_stride, weights + place_of(c, weights), args.depth,
+                      kPanel);
   });
 }
 

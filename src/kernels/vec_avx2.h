@@ -25,14 +25,17 @@ TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
 }
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm256_permute_ps(a.v, 0xB1)}; }
 
-// Weights of kLanes columns, whatever they are stored as.
 struct Bf16 {
   std::uint16_t bits;
 };
-TOTO_INLINE Vec load(const Bf16* src) {
-  const __m256i wide =
-      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+// The first and the second of each pair of columns.
+TOTO_INLINE Vec load_first(const Bf16* src) {
+  const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16))};
+}
+TOTO_INLINE Vec load_second(const Bf16* src) {
+  const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+  return {_mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-0x10000)))};
 }
 
 // Eight sums of int16 products, or eight pairs of their factors.

@@ -30,10 +30,14 @@ TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm512_permute_ps(a.v, 0xB1)}; }
 struct Bf16 {
   std::uint16_t bits;
 };
-TOTO_INLINE Vec load(const Bf16* src) {
-  const __m512i wide =
-      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+// The first and the second of each pair of columns.
+TOTO_INLINE Vec load_first(const Bf16* src) {
+  const __m512i pairs = _mm512_loadu_si512(reinterpret_cast<const __m512i*>(src));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16))};
+}
+TOTO_INLINE Vec load_second(const Bf16* src) {
+  const __m512i pairs = _mm512_loadu_si512(reinterpret_cast<const __m512i*>(src));
+  return {_mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-0x10000)))};
 }
 
 // Sixteen sums of int16 products, or sixteen pairs of their factors.

@@ -17,10 +17,12 @@ std::uint16_t to_bf16(float value) {  // to nearest, ties to even; weights are f
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+// `place` is where a panel's row keeps the column.
 template <typename Weight, typename Round>
-void pack_rounded(PackedLinear& linear, int column, const float* row, const Round& round) {
+void pack_rounded(PackedLinear& linear, int column, int place, const float* row,
+                  const Round& round) {
   auto* dst = reinterpret_cast<Weight*>(linear.panels.packing()) +
-              std::size_t(column / kPanel) * linear.in * kPanel + column % kPanel;
+              std::size_t(column / kPanel) * linear.in * kPanel + place;
   for (int k = 0; k < linear.in; ++k) dst[std::size_t(k) * kPanel] = round(row[k]);
 }
 
@@ -61,9 +63,9 @@ void pack_column(PackedLinear& linear, int column, const float* row, float bias)
   if (linear.type == DType::int8) {
     pack_int8(linear, column, row);
   } else if (linear.type == DType::bf16) {
-    pack_rounded<std::uint16_t>(linear, column, row, to_bf16);
+    pack_rounded<std::uint16_t>(linear, column, bf16_place(column % kPanel), row, to_bf16);
   } else {
-    pack_rounded<float>(linear, column, row, [](float value) { return value; });
+    pack_rounded<float>(linear, column, column % kPanel, row, [](float value) { return value; });
   }
   linear.bias.packing()[column] = bias;
 }
