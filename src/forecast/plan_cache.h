@@ -30,7 +30,7 @@ struct PlannedGroup {
 struct Plan {
   ShapeKey key;
   std::vector<PlannedGroup> groups = {};  // in order
-  std::uint64_t arena_size = 0;           // of the arena its pointers lie in
+  std::uint64_t generation = 0;           // of the arena its pointers lie in
   std::uint64_t last_use = 0;
 };
 
