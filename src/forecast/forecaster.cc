@@ -141,17 +141,18 @@ const Plan* Forecaster::planned() {
     const std::string invalid = tuning_ != nullptr ? tuning_->take_invalid() : std::string();
     plan = &plan_cache_->add(key_, described_shape(), invalid);
   }
-  plan->groups.clear();
-  for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
+  std::size_t num_groups = 0;
+  for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++num_groups) {
     const Group group = take_group(rest, paths_);
-    arena_.start_handing_out();
-    PlannedGroup planned{carve_state(arena_, group, paths_, model_, pool_.num_threads())};
+    if (num_groups == plan->groups.size()) plan->groups.emplace_back();
+    PlannedGroup& planned = plan->groups[num_groups];
     State& state = planned.state;
+    arena_.start_handing_out();
+    state = carve_state(arena_, group, paths_, model_, pool_.num_threads());
     planned.prefixes.assign(state.prefixes, state.prefixes + group.num_sequences);
     planned.tails.assign(state.tails, state.tails + state.max_lane_rows);
     state.prefixes = planned.prefixes.data();
     state.tails = planned.tails.data();
-    plan->groups.push_back(std::move(planned));
   }
   plan->generation = arena_.generation();
   if (is_new && tuning_ != nullptr) tune(*plan);

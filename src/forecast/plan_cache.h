@@ -23,8 +23,8 @@ using ShapeKey = std::vector<std::int32_t>;
 // would write over them.
 struct PlannedGroup {
   State state;
-  std::vector<KvSpan> prefixes = {};
-  std::vector<KvSpan> tails = {};
+  std::vector<KvSpan> prefixes;
+  std::vector<KvSpan> tails;
 };
 
 struct Plan {
