@@ -13,6 +13,7 @@
 #include "io/utf8.h"
 #include "model/checkpoint.h"
 #include "model/kv_cache.h"
+#include "model/toto1_weights.h"
 #include "output.h"
 #include "settings.h"
 
@@ -43,9 +44,9 @@ struct Inspection {
   std::optional<Error> reason;  // why it would not load
 };
 
-// The default mode packs and folds, so only the engine knows; reference mode keeps what is in the
-// file.
+// The optimised modes pack and fold; reference mode keeps what is in the file.
 std::vector<ModeMemory> memory_of(const Config& config, const ModelInfo& info) {
+  const bool with_labels = info.num_parameters != config.num_parameters(false);
   const int positions = (kTypicalContext + config.patch_size - 1) / config.patch_size;
   const KvLayout layout(config);
   const auto megabytes = [](std::size_t count, std::size_t size) {
@@ -54,18 +55,23 @@ std::vector<ModeMemory> memory_of(const Config& config, const ModelInfo& info) {
   const auto parameters = static_cast<std::size_t>(info.num_parameters);
   const std::size_t plain_cache = std::size_t{2} * layout.num_time_layers * config.embed_dim *
                                   static_cast<std::size_t>(positions);
-  return {{.mode = "default",
-           .dtype = "f32",
-           .weights_mb = megabytes(info.weight_bytes, 1),
-           .cache_mb = megabytes(layout.floats(round_up_positions(positions)), sizeof(float))},
-          {.mode = "reference",
-           .dtype = "f32",
-           .weights_mb = megabytes(parameters, sizeof(float)),
-           .cache_mb = megabytes(plain_cache, sizeof(float))},
-          {.mode = "reference",
-           .dtype = "f64",
-           .weights_mb = megabytes(parameters, sizeof(double)),
-           .cache_mb = megabytes(plain_cache, sizeof(double))}};
+  std::vector<ModeMemory> all;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::int8}) {
+    const Toto1Weights packed = Toto1Weights::declare(config, with_labels, dtype);
+    all.push_back(
+        {.mode = "default",
+         .dtype = name_of(dtype),
+         .weights_mb = megabytes(packed.bytes(), 1),
+         .cache_mb = megabytes(layout.floats(round_up_positions(positions)), sizeof(float))});
+  }
+  for (const auto& [dtype, size] :
+       {std::pair(DType::f32, sizeof(float)), std::pair(DType::f64, sizeof(double))}) {
+    all.push_back({.mode = "reference",
+                   .dtype = name_of(dtype),
+                   .weights_mb = megabytes(parameters, size),
+                   .cache_mb = megabytes(plain_cache, size)});
+  }
+  return all;
 }
 
 // Each part by itself, so that a damaged one does not hide the others; loading decides.
@@ -196,7 +202,7 @@ std::string text_of(const Inspection& found) {
                         kTypicalContext);
   }
   for (const ModeMemory& memory : found.memory) {
-    text += fmt::format("  {:<10} {}  {:9.1f}  {:9.2f}\n", memory.mode, memory.dtype,
+    text += fmt::format("  {:<10} {:<4}  {:8.1f}  {:9.2f}\n", memory.mode, memory.dtype,
                         memory.weights_mb, memory.cache_mb);
   }
   text += fmt::format(

@@ -13,11 +13,19 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may not 
 
 extern "C" void remember_interrupt(int) { was_interrupted.store(true); }
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 void set_handler(void (*handler)(int), int flags) {
   struct sigaction action{};
   action.sa_handler = handler;
   action.sa_flags = flags;
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : kSignals) {
+    struct sigaction before{};
+    // Under nohup a hang-up is none of our business.
+    const bool unheard = signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
+                         before.sa_handler == SIG_IGN;
+    if (!unheard) sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// Ctrl-C while work is going on: the work stops at its next step, nothing is left half written.
+// Ctrl-C, or a system that ends the process, while work is going on: the work stops at its next
+// step, nothing is left half written.
 #pragma once
 
 namespace toto::cli {
 
-// While one of these lives, the first SIGINT only sets a flag; the second one kills as usual.
+// While one of these lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the
+// second one kills as usual.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -165,6 +165,23 @@ TEST(Kernels, QuantisedRowsAgreeAndAreClose) {
   }
 }
 
+// A maximum ignores what is not a number; a quantised row must not.
+TEST(Kernels, AQuantisedRowRemembersWhatIsNoNumber) {
+  for (const float wrong : {std::nanf(""), INFINITY, -INFINITY}) {
+    std::vector<float> src(200, 1.0f);
+    src[150] = wrong;
+    std::vector<std::int16_t> values(200);
+    std::vector<const Kernels*> all = vector_kernels();
+    all.push_back(&kernels_for(Isa::reference));
+    for (const Kernels* kernels : all) {
+      std::vector<float> scales(2);
+      kernels->quantise(src.data(), 200, values.data(), scales.data());
+      EXPECT_GT(scales[0], 0) << kernels->name;
+      EXPECT_TRUE(std::isnan(scales[1])) << kernels->name;
+    }
+  }
+}
+
 TEST(Kernels, GemmRowsDoNotDependOnTheirNeighbours) {
   for (const DType type : kWeightTypes) {
     const GemmData data({64, 130, 3, Epilogue::gate, type}, 99);

@@ -1,6 +1,8 @@
 // Plans: one a shape class, the same bits as without them, counted, capped and explained.
 #include <gtest/gtest.h>
 
+#include "allocation_hook.h"
+#include "base/memory.h"
 #include "forecast/plan_cache.h"
 #include "test_model.h"
 
@@ -74,9 +76,14 @@ TEST_F(PlanTest, GiveTheSameBitsAndAreMadeOnce) {
       Engine::load(model_, {.mode = Mode::reduce_overhead,
                             .on_plan = [&log](std::string_view line) { log.emplace_back(line); }});
   const std::vector<Shape> shapes = mixed_shapes();
-  for (int round = 0; round < 50; ++round) {  // 1000 forecasts
-    for (const Shape& shape : shapes) {
-      const std::vector<Forecast> result = planned.forecast(shape.batch, shape.options);
+  std::vector<std::vector<Forecast>> results(shapes.size());
+  for (int round = 0; round <= 50; ++round) {  // 1000 forecasts after the first ones
+    for (std::size_t s = 0; s < shapes.size(); ++s) {
+      const Shape& shape = shapes[s];
+      std::vector<Forecast>& result = results[s];
+      const long before = testing::allocations.load();
+      planned.forecast_into(shape.batch, shape.options, result);
+      ASSERT_TRUE(round == 0 || testing::allocations.load() == before) << round << " " << s;
       if (round > 1) continue;
       const std::vector<Forecast> expected = plain.forecast(shape.batch, shape.options);
       for (std::size_t i = 0; i < result.size(); ++i) {
@@ -116,6 +123,38 @@ TEST_F(PlanTest, AGrowingSeriesRarelyReplans) {
   const Engine engine = Engine::load(model_, {.mode = Mode::reduce_overhead});
   for (int length = 100; length < 400; ++length) engine.forecast(walk(1, length));
   EXPECT_LT(engine.plans(), 12);
+}
+
+TEST(ArenaTest, KnowsItsBlocksApartAlsoByTheSameSize) {
+  Arena arena;
+  arena.reserve(4096);
+  const std::uint64_t first = arena.generation();
+  testing::fail_at = 1;
+  EXPECT_ANY_THROW(arena.reserve(8192));
+  testing::fail_at = 0;
+  arena.reserve(4096);
+  EXPECT_NE(arena.generation(), first);
+}
+
+// A forecast that finds no memory takes the arena with it. Plans that pointed into it are laid out
+// again, also where the next arena is as large as the one before.
+TEST_F(PlanTest, OutliveAForecastThatWasRefused) {
+  const Series small = walk(1, 20), medium = walk(2, 500), large = walk(3, 4000);
+  const ForecastOptions options;  // made here: its own allocations are to succeed
+  const Engine plain = Engine::load(model_);
+  for (const Mode mode : {Mode::reduce_overhead, Mode::max_autotune}) {
+    const Engine engine = Engine::load(model_, {.mode = mode, .threads = 1});
+    for (const Series* series : {&small, &medium, &small}) engine.forecast(*series, options);
+    const int failures =
+        testing::fail_each_allocation([&] { engine.forecast(large, options); },
+                                      [&] {
+                                        for (const Series* series : {&medium, &small}) {
+                                          ASSERT_EQ(engine.forecast(*series, options).quantiles,
+                                                    plain.forecast(*series, options).quantiles);
+                                        }
+                                      });
+    EXPECT_GT(failures, 3);
+  }
 }
 
 TEST_F(PlanTest, TheCacheHoldsAtLeastOne) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/cgroup.h"
 #include "base/error.h"
 
 namespace toto {
@@ -20,13 +21,6 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::align_val_t alignment_for(std::size_t size) {
   return std::align_val_t{size >= 2 * kHugePage ? kHugePage : kAlignment};
-}
-
-std::uint64_t first_number_in(const char* path) {
-  std::ifstream in(path);
-  std::uint64_t number = 0;
-  return in >> number ? number
-                      : std::numeric_limits<std::uint64_t>::max();  // "max" is not a number
 }
 
 std::uint64_t meminfo_available() {
@@ -69,19 +63,15 @@ AlignedBytes::~AlignedBytes() {
 
 void Arena::reserve(std::size_t bytes) {
   if (bytes <= block_.size()) return;
+  ++generation_;
   block_ = AlignedBytes();  // free the old block first: the two together may not fit
   require_memory(bytes, "this forecast", "use fewer samples or a shorter horizon");
   block_ = AlignedBytes(bytes);
 }
 
 std::uint64_t available_memory() {
-  std::uint64_t available = meminfo_available();
-  const std::uint64_t limit = first_number_in("/sys/fs/cgroup/memory.max");
-  if (limit != std::numeric_limits<std::uint64_t>::max()) {
-    const std::uint64_t used = first_number_in("/sys/fs/cgroup/memory.current");
-    available = std::min(available, limit > used ? limit - used : 0);
-  }
-  return available;
+  const std::uint64_t machine = meminfo_available();
+  return std::min(machine, cgroup_limits().memory_bytes.value_or(machine));
 }
 
 void require_memory(std::uint64_t bytes, const char* what, const char* advice) {

@@ -74,10 +74,13 @@ class Arena {
     return measuring_ ? nullptr : reinterpret_cast<T*>(block_.data() + offset);
   }
   std::size_t used() const { return used_; }
-  std::size_t size() const { return block_.size(); }
+  // Another number for every block there has been: pieces of an earlier one are gone, also where
+  // the next has its size.
+  std::uint64_t generation() const { return generation_; }
 
  private:
   AlignedBytes block_;
+  std::uint64_t generation_ = 0;
   std::size_t used_ = 0;
   bool measuring_ = false;
 };

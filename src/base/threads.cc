@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
+
+#include "base/cgroup.h"
 
 namespace toto {
 namespace {
@@ -19,17 +22,6 @@ void pause_cpu() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
-}
-
-// The cgroup's CPU quota as a number of cores; 0 if there is none.
-double cgroup_quota() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (v2 >> quota >> period && period > 0) return quota / period;
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) return quota / period;
-  return 0;
 }
 
 }  // namespace
@@ -49,8 +41,8 @@ int usable_cores() {
     cores.insert(siblings);
   }
   int count = std::max(1, static_cast<int>(cores.size()));
-  if (const double quota = cgroup_quota(); quota > 0) {
-    count = std::min(count, std::max(1, static_cast<int>(std::ceil(quota))));
+  if (const std::optional<double> quota = cgroup_limits().cores; quota.has_value()) {
+    count = std::clamp(static_cast<int>(std::ceil(*quota)), 1, count);
   }
   return count;
 }

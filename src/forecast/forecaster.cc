@@ -1,6 +1,7 @@
 #include "forecast/forecaster.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 
@@ -121,7 +122,7 @@ void Forecaster::reserve_memory() {
 }
 
 // The kept plan for the series of this call, made if their shape is new. All plans share the arena:
-// where it has grown since, their pieces are laid out again, which allocates nothing.
+// where its block is another since, their pieces are laid out again, which allocates nothing.
 const Plan* Forecaster::planned() {
   key_.clear();
   for (const int number : {paths_.num_paths, paths_.path_steps, paths_.decode_patches}) {
@@ -133,26 +134,27 @@ const Plan* Forecaster::planned() {
     key_.push_back(plan.kept != nullptr ? plan.row_room : 0);
   }
   Plan* plan = plan_cache_->find(key_);
-  if (plan != nullptr && plan->arena_size == arena_.size()) return plan;
+  if (plan != nullptr && plan->generation == arena_.generation()) return plan;
   reserve_memory();
   const bool is_new = plan == nullptr;
   if (is_new) {
     const std::string invalid = tuning_ != nullptr ? tuning_->take_invalid() : std::string();
     plan = &plan_cache_->add(key_, described_shape(), invalid);
   }
-  plan->groups.clear();
-  for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
+  std::size_t num_groups = 0;
+  for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++num_groups) {
     const Group group = take_group(rest, paths_);
-    arena_.start_handing_out();
-    PlannedGroup planned{carve_state(arena_, group, paths_, model_, pool_.num_threads())};
+    if (num_groups == plan->groups.size()) plan->groups.emplace_back();
+    PlannedGroup& planned = plan->groups[num_groups];
     State& state = planned.state;
+    arena_.start_handing_out();
+    state = carve_state(arena_, group, paths_, model_, pool_.num_threads());
     planned.prefixes.assign(state.prefixes, state.prefixes + group.num_sequences);
     planned.tails.assign(state.tails, state.tails + state.max_lane_rows);
     state.prefixes = planned.prefixes.data();
     state.tails = planned.tails.data();
-    plan->groups.push_back(std::move(planned));
   }
-  plan->arena_size = arena_.size();
+  plan->generation = arena_.generation();
   if (is_new && tuning_ != nullptr) tune(*plan);
   return plan;
 }
@@ -318,6 +320,7 @@ void Forecaster::first_patch(const Group& group, Trace* trace) {
   const int steps = paths_.decode_patches > 0 ? patch : options_->horizon;
   for (const SeriesPlan& plan : group.series) {
     check_cancelled();
+    std::atomic<bool> finite = true;
     pool_.run(plan.series->num_variates * steps, [&](int task, int worker) {
       const int v = task / steps, step = task % steps, sequence = plan.first_sequence + v;
       const float* raw = state_.network.heads + sequence * model_.head_stride() +
@@ -326,6 +329,7 @@ void Forecaster::first_patch(const Group& group, Trace* trace) {
       const double* bias = model_.head_bias() + std::size_t(step) * config.params_per_step();
       const StudentMixture mixture = step_distribution(
           config, raw, bias, state_.loc[at], state_.scale[at], state_.step_workspace(worker));
+      if (!mixture.valid()) finite = false;
       if (step < std::min(paths_.exact_steps, options_->horizon)) {
         write_exact(mixture, *options_, v, step, *plan.out);
       }
@@ -344,6 +348,7 @@ void Forecaster::first_patch(const Group& group, Trace* trace) {
         paths[path] = without_extremes<float>(mixture.sample(words));
       }
     });
+    if (!finite) fail_not_finite(*plan.series);
     if (trace != nullptr) {
       fill_trace(config, plan.series->num_variates, state_.network.heads, model_.head_stride(),
                  model_.head_bias(), state_.loc, state_.scale, *trace);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/elementary.h"
+#include "base/error.h"
 #include "forecast/mixture_cdf.h"
 #include "forecast/summary.h"
 
@@ -107,6 +108,13 @@ StudentMixture step_distribution(const Config& config, const T* raw, const doubl
     parameters.logits = logits;
   }
   return StudentMixture(workspace.subspan(4 * k), parameters, {.shift = loc, .stretch = scale});
+}
+
+void fail_not_finite(const Series& series) {
+  fail(ErrorCode::corrupt_file,
+       "the network's answer for series \"{}\" is not a finite number; the model's weights are "
+       "damaged or far too large: load the original again, or find out with toto verify",
+       series.id);
 }
 
 void write_exact(const StudentMixture& mixture, const ForecastOptions& options, int variate,

@@ -31,6 +31,10 @@ template <typename T>
 StudentMixture step_distribution(const Config& config, const T* raw, const double* bias, double loc,
                                  double scale, std::span<double> workspace) noexcept;
 
+// What is said where a network answers with something else than finite numbers: it must not pass
+// for a forecast.
+[[noreturn]] void fail_not_finite(const Series& series);
+
 void write_exact(const StudentMixture& mixture, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept;
 // `samples` is reordered.

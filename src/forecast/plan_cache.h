@@ -23,14 +23,14 @@ using ShapeKey = std::vector<std::int32_t>;
 // would write over them.
 struct PlannedGroup {
   State state;
-  std::vector<KvSpan> prefixes = {};
-  std::vector<KvSpan> tails = {};
+  std::vector<KvSpan> prefixes;
+  std::vector<KvSpan> tails;
 };
 
 struct Plan {
   ShapeKey key;
   std::vector<PlannedGroup> groups = {};  // in order
-  std::uint64_t arena_size = 0;           // of the arena its pointers lie in
+  std::uint64_t generation = 0;           // of the arena its pointers lie in
   std::uint64_t last_use = 0;
 };
 

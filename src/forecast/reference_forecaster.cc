@@ -145,6 +145,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
       fail(ErrorCode::cancelled, "the forecast was cancelled");
   };
 
+  check_cancelled();
   if (trace != nullptr) trace->mean.resize(std::size_t(variates) * horizon);
   const auto start = std::chrono::steady_clock::now();
   Path<T> context(model, series, options, use_cache);
@@ -154,6 +155,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
                nullptr, context.loc.data(), context.scale.data(), *trace);
   }
   for_each_step(config, first, context, [&](int v, int step, const StudentMixture& mixture) {
+    if (!mixture.valid()) fail_not_finite(series);
     if (step < std::min(plan.exact_steps, horizon)) write_exact(mixture, options, v, step, out);
     if (trace != nullptr && step < horizon) {
       trace->mean[std::size_t(v) * horizon + step] = without_extremes<T>(mixture.mean());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -125,6 +126,13 @@ void validate_series(const Series& series, int horizon) {
          series.num_variates);
   }
   const std::size_t variates = series.num_variates;
+  // Steps of all variates are counted in int.
+  if (constexpr std::size_t kMost = std::numeric_limits<int>::max(); variates > kMost / horizon) {
+    fail(ErrorCode::invalid_argument,
+         "{}: {} variates x {} steps are more values than one forecast can hold ({}); forecast "
+         "fewer variates at a time",
+         label_of(series), variates, horizon, kMost);
+  }
   if (series.values.empty())
     fail(ErrorCode::invalid_argument, "{} is empty, expected at least one value", label_of(series));
   if (series.values.size() % variates != 0) {

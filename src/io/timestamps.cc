@@ -19,7 +19,9 @@ constexpr std::int64_t kFirstEpoch = 1'000'000'000;    // 2001-09-09 in seconds
 constexpr Ticks kFirstTime = -719'162 * kDay;          // 0001-01-01
 constexpr Ticks kEndTime = 2'932'897 * kDay;           // 10000-01-01
 constexpr std::string_view kExpectedTime =
-    "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, or an integer";
+    "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, to the microsecond at most, or "
+    "an "
+    "integer";
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }

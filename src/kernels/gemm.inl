@@ -235,12 +235,16 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
     const int terms = depth - k0 < kScaleGroup ? depth - k0 : kScaleGroup;
     alignas(64) float group[kScaleGroup];  // padded with zeros: they change nothing
     for (int k = 0; k < kScaleGroup; ++k) group[k] = k < terms ? src[k0 + k] : 0.0f;
-    Vec largest_of = zero();
-    for (int k = 0; k < kScaleGroup; k += Vec::kLanes)
+    Vec largest_of = zero(), poison_of = zero();  // a maximum would lose what is not a number
+    for (int k = 0; k < kScaleGroup; k += Vec::kLanes) {
       largest_of = max(absolute(load(group + k)), largest_of);
-    float lanes[Vec::kLanes], largest = 0;
+      poison_of = fma(load(group + k), zero(), poison_of);
+    }
+    float lanes[Vec::kLanes], poisons[Vec::kLanes], largest = 0, poison = 0;
     store(lanes, largest_of);
+    store(poisons, poison_of);
     for (const float lane : lanes) largest = lane > largest ? lane : largest;
+    for (const float lane : poisons) poison += lane;
     const Vec factor = broadcast(largest > kNothing ? kLargestInt16 / largest : 0.0f);
     std::int16_t rounded_group[kScaleGroup];
     for (int k = 0; k < kScaleGroup; k += Vec::kLanes) {
@@ -249,7 +253,7 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
     }
     const int even = (terms + 1) / 2 * 2;
     for (int k = 0; k < even; ++k) values[k0 + k] = rounded_group[k];
-    *scales++ = largest / kLargestInt16;
+    *scales++ = largest / kLargestInt16 + poison;
   }
 }
 

@@ -129,15 +129,18 @@ void gemm_int8(const GemmArgs& args) noexcept {
 void quantise(const float* src, int depth, std::int16_t* values, float* scales) noexcept {
   for (int k0 = 0; k0 < depth; k0 += kScaleGroup) {
     const int k1 = std::min(depth, k0 + kScaleGroup);
-    float largest = 0;
-    for (int k = k0; k < k1; ++k) largest = std::max(largest, std::fabs(src[k]));
+    float largest = 0, poison = 0;  // not a number once a value is none: a maximum would lose it
+    for (int k = k0; k < k1; ++k) {
+      largest = std::max(largest, std::fabs(src[k]));
+      poison = std::fma(src[k], 0.0f, poison);
+    }
     const float factor = largest > kNothing ? kLargestInt16 / largest : 0;
     for (int k = k0; k < k1; ++k) {  // the integer stands in the lowest bits
       values[k] = static_cast<std::int16_t>(
           std::bit_cast<std::int32_t>(std::fma(src[k], factor, kRoundMagic)) -
           std::bit_cast<std::int32_t>(kRoundMagic));
     }
-    *scales++ = largest / kLargestInt16;
+    *scales++ = largest / kLargestInt16 + poison;
   }
   if (depth % 2 != 0) values[depth] = 0;
 }
