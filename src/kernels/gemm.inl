@@ -317,18 +317,21 @@ template <>
 struct Scheme<float> {
   using Wide = float;
   static constexpr DType kType = DType::f32;
+  static constexpr int kTilesToWiden = 1;  // which does nothing
   static constexpr int kRows = kTileRows;
 };
 template <>
 struct Scheme<Bf16> {
   using Wide = float;
   static constexpr DType kType = DType::bf16;
+  static constexpr int kTilesToWiden = 9;  // from so many on it pays to widen once for all
   static constexpr int kRows = kTileRows;
 };
 template <>
 struct Scheme<std::int8_t> {
   using Wide = std::int16_t;
   static constexpr DType kType = DType::int8;
+  static constexpr int kTilesToWiden = 2;
   static constexpr int kRows = kIntTileRows;
 };
 
@@ -390,13 +393,18 @@ TOTO_INLINE void gemm_block(const GemmArgs& args, int panel, int first, int rows
         ahead.end = next + bytes;
         ahead.lines = (static_cast<int>(bytes / kCacheLine) + steps - 1) / steps;
       }
-      const Chunk<Wide> widened = {chunk.scales, widen(chunk.weights, terms, wide)};
-      kWidened.entries[height - 1](args, part, higher, widened, ahead, sums);
-      if (higher < tiles) {
+      const auto multiply_all = [&](const auto& table, const auto& weights) TOTO_INLINE_MEMBER {
+        table.entries[height - 1](args, part, higher, weights, ahead, sums);
+        if (higher == tiles) return;
         Part rest = part;
         rest.row += higher * height;
-        kWidened.entries[height - 2](args, rest, tiles - higher, widened, ahead,
-                                     sums + higher * height);
+        table.entries[height - 2](args, rest, tiles - higher, weights, ahead,
+                                  sums + higher * height);
+      };
+      if (tiles < Scheme::kTilesToWiden) {
+        multiply_all(kDirect, chunk);
+      } else {
+        multiply_all(kWidened, Chunk<Wide>{chunk.scales, widen(chunk.weights, terms, wide)});
       }
     }
     at += bytes;
