@@ -39,8 +39,8 @@ tsan: ## the threaded tests under ThreadSanitizer
 
 fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
 	@tools/setup.sh dev
-	$(call CONFIGURE,fuzz,build-fuzz)
-	@tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+	$(call CONFIGURE,fuzz,build-asan)
+	@tools/fuzz.sh build-asan $(FUZZ_SECONDS)
 
 bench: ## latency of the bundled model; kernels beside OpenBLAS and oneDNN
 	@tools/setup.sh bench
