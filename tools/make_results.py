@@ -351,17 +351,18 @@ def write_results(
 ) -> bool:
     found = checks(rows, complete)
     text = section(rows, names, context, engine)
+    revision = commit()  # before anything here is written
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "accuracy.md").write_text(
         f"# Accuracy on held-out data\n\n{text}\n## Bounds\n\n{checks_table(found)}\n\n"
         f"{price_note(rows)}"
         "- Command: `tools/make_results.py --data DATA --work WORK`\n"
-        f"- Commit: {commit()}\n- Engine: toto.cpp {engine['version']}, mode {engine['mode']}, "
+        f"- Commit: {revision}\n- Engine: toto.cpp {engine['version']}, mode {engine['mode']}, "
         f"{engine['dtype']}, seed {engine['seed']}\n"
     )
     document = {
         "engine": engine,
-        "commit": commit(),
+        "commit": revision,
         "context": context,
         "checks": found,
         "sets": {
