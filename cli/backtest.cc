@@ -178,13 +178,8 @@ std::string symbols_table(std::span<const SymbolResult> results) {
   return text + "\n";
 }
 
-// All symbols together, the strategy with the best median first.
 std::string universe_table(std::span<const SymbolResult> results) {
-  std::vector<backtest::UniverseRow> rows = backtest::universe_of(results);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const backtest::UniverseRow& a, const backtest::UniverseRow& b) {
-                     return a.median_return > b.median_return;
-                   });
+  const auto rows = backtest::by_median(backtest::universe_of(results));
   const bool portfolio = rows.front().portfolio.has_value();
   const auto symbol_return = [](const backtest::SymbolReturn& item) {
     return fmt::format("{} {}", io::one_line(item.symbol), percent(item.total_return));

@@ -133,6 +133,15 @@ TEST(Universe, MedianShareBestWorstAndPortfolio) {
   }
 }
 
+TEST(Universe, PeopleSeeTheBestMedianFirst) {
+  const std::vector<UniverseRow> rows =
+      by_median({{.strategy = Strategy::simple, .median_return = 1},
+                 {.strategy = Strategy::maxdiff, .median_return = 3},
+                 {.strategy = Strategy::highlow, .median_return = 1}});
+  EXPECT_EQ(rows[0].strategy, Strategy::maxdiff);
+  EXPECT_EQ(rows[1].strategy, Strategy::simple) << "equal ones stay in order";
+}
+
 TEST(Universe, SymbolsWithOtherBarsMakeNoPortfolio) {
   std::vector<Bars> bars = {walk(1, 100, "A"), walk(2, 100, "B")};
   for (io::Ticks& time : bars[1].times) time += 7 * io::kDay;

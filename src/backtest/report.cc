@@ -30,16 +30,15 @@ std::string headline(const Shown& shown) {
   Table table({"Symbol", "strategy", "return", "against buy-hold, points", "CAGR", "volatility",
                "Sharpe", "Sortino", "drawdown", "Calmar", "trades"},
               2);
-  for (const SymbolResult* item : shown) {
-    const SymbolResult& result = *item;
-    const TradingMetrics* benchmark = benchmark_of(result);
-    for (const StrategyResult& strategy : result.strategies) {
+  for (const SymbolResult* result : shown) {
+    const TradingMetrics* benchmark = benchmark_of(*result);
+    for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       const double ahead = m.total_return - benchmark->total_return;
       const auto mark = ahead > 0   ? Table::Mark::better
                         : ahead < 0 ? Table::Mark::worse
                                     : Table::Mark::none;
-      table.add({result.plan.bars->symbol,
+      table.add({result->plan.bars->symbol,
                  name_of(strategy.strategy),
                  percent(m.total_return),
                  {strategy.strategy == Strategy::buy_hold ? "" : points(ahead), mark},
@@ -63,11 +62,10 @@ std::string activity(const Shown& shown) {
   Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
                "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
               2);
-  for (const SymbolResult* item : shown) {
-    const SymbolResult& result = *item;
-    for (const StrategyResult& strategy : result.strategies) {
+  for (const SymbolResult* result : shown) {
+    for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
-      table.add({result.plan.bars->symbol, name_of(strategy.strategy), share(m.exposure, 1),
+      table.add({result->plan.bars->symbol, name_of(strategy.strategy), share(m.exposure, 1),
                  decimal(m.turnover), share(m.win_rate, 1), decimal(m.profit_factor),
                  percent(m.average_trade), share(m.fees_paid),
                  fmt::format("{}", m.max_drawdown_bars), fmt::format("{}", m.ambiguous_bars)});

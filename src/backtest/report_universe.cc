@@ -13,10 +13,7 @@ std::string symbol_return(const SymbolReturn& item) {
   return fmt::format("{} {}", item.symbol, percent(item.total_return, 1));
 }
 
-std::string strategies_table(std::vector<UniverseRow> rows, std::size_t num_symbols) {
-  std::stable_sort(rows.begin(), rows.end(), [](const UniverseRow& a, const UniverseRow& b) {
-    return a.median_return > b.median_return;
-  });
+std::string strategies_table(std::span<const UniverseRow> rows, std::size_t num_symbols) {
   std::vector<std::string> header = {"Strategy", "median return", "mean",  "ahead of buy-hold",
                                      "best",     "worst",         "trades"};
   const bool has_portfolio = rows.front().portfolio.has_value();
@@ -74,7 +71,7 @@ std::string symbols_table(std::span<const SymbolResult> results) {
 
 std::string universe_section(const ReportInput& input) {
   if (input.results.size() < 2) return {};
-  std::vector<UniverseRow> rows = universe_of(input.results);
+  const std::vector<UniverseRow> rows = by_median(universe_of(input.results));
   const std::string portfolio =
       rows.front().portfolio
           ? "The portfolio splits the money evenly over the symbols before the first bar and "
@@ -83,7 +80,7 @@ std::string universe_section(const ReportInput& input) {
   std::string body =
       paragraph("Total returns after all costs, by their median over the symbols. " + portfolio,
                 "subtitle") +
-      strategies_table(std::move(rows), input.results.size());
+      strategies_table(rows, input.results.size());
   if (input.results.size() > kMaxDetailed) {
     body += paragraph("Total return of every symbol, marked against its buy-hold.", "subtitle") +
             symbols_table(input.results);

@@ -77,6 +77,13 @@ std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
   return rows;
 }
 
+std::vector<UniverseRow> by_median(std::vector<UniverseRow> rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const UniverseRow& a, const UniverseRow& b) {
+    return a.median_return > b.median_return;
+  });
+  return rows;
+}
+
 double mean_excess(const SymbolResult& result) {
   const StrategyResult* benchmark = result.find(Strategy::buy_hold);
   double sum = 0;

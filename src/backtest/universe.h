@@ -40,6 +40,9 @@ struct UniverseRow {
 // One row for each strategy of the run, in its order. At least one result.
 std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results);
 
+// The best median first, for people.
+std::vector<UniverseRow> by_median(std::vector<UniverseRow> rows);
+
 // Mean over strategies of what they earned more than buy-hold: how informative a symbol is.
 double mean_excess(const SymbolResult& result);
 
