@@ -105,7 +105,7 @@ def stocks(data: Path) -> HeldOut:
     ]
     chosen = np.random.default_rng(7).permutation(len(whole))[:STOCKS]
     series = {whole[i]: np.array([float(row[whole[i]]) for row in rows]) for i in sorted(chosen)}
-    title = f"Daily closes of {STOCKS} other stocks, from {LAST_STOCK_DAY} on"
+    title = f"Daily closes of {STOCKS} other stocks, after {LAST_STOCK_DAY}"
     return HeldOut("stocks", title, "", "", 1, 14, 10, unseen // 10, series)
 
 

@@ -292,8 +292,8 @@ def fresh_section(rows: list[Row], context: int, engine: dict[str, Any]) -> str:
         "seasonal naive, as above.\n\n"
         f"{table(rows, [])}\n\n"
         f"The last {context} values before a window are seen. Seasons: 24, 48, 12, 4, none. The "
-        "companies of the last set were in the training data, until the day before its windows "
-        f"begin. Weights: SHA-256 `{engine['weights_sha256'][:16]}...`.\n"
+        "companies of the last set were in the training data, up to that day. "
+        f"Weights: SHA-256 `{engine['weights_sha256'][:16]}...`.\n"
     )
 
 
