@@ -112,8 +112,8 @@ class Checks(unittest.TestCase):
         self.assertIn("| 0.600 | 0.95 | pass | 0.80 | reached |", text)
         held = rows(prices=0.6)
         held[0].model["ratios"]["persistence"] = {"mae": 1.044}
-        self.assertIn("1.044 of persistence's MAE: not within 1.02", make_results.price_note(held))
-        self.assertEqual(make_results.price_note(rows(other=0.6)), "")
+        self.assertIn("| 1.044 | 1.02 | **over**, not judged |", make_results.pooled_prices(held))
+        self.assertEqual(make_results.pooled_prices(rows(other=0.6)), "")
 
 
 class Card(unittest.TestCase):
