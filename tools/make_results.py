@@ -318,7 +318,7 @@ def pooled_prices(rows: list[Row]) -> str:
         return ""
     verdict = "within" if pooled[0] <= BOUND_PRICE_MAE else "**over**"
     return (
-        "| the same in one sum of dollars, as `toto eval` prints it: nine tenths are bitcoin's "
+        "| daily prices, MAE / persistence, in one sum of dollars, as `toto eval` prints it "
         f"| {pooled[0]:.3f} | {BOUND_PRICE_MAE:.2f} | {verdict}, not judged | | |\n"
     )
 
