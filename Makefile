@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test bench speed lint format asan tsan fuzz install clean setup
+.PHONY: help demo build test scripts train-test bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CONFIGURE = @test -f $(2)/build.ninja || cmake --preset $(1) >/dev/null
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 setup: ## install missing Debian packages
 	@tools/setup.sh build
@@ -24,6 +24,12 @@ test: setup ## build everything and run all tests
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
+
+scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
+	@tools/check_scripts.sh build results
+
+train-test: ## tests of the training, with PyTorch in an environment of its own under build
+	@mkdir -p build && tools/check_scripts.sh build train
 
 asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh dev

@@ -3,6 +3,7 @@
 // model is loaded.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "backtest/outputs.h"
 #include "backtest/report.h"
 #include "backtest/run.h"
+#include "backtest/universe.h"
 #include "backtest_request.h"
 #include "base/error.h"
 #include "commands.h"
@@ -159,7 +161,9 @@ std::string percent(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:+.2f} %", 100 * value);
 }
 
-std::string table(std::span<const SymbolResult> results) {
+std::string ratio(double value) { return std::isnan(value) ? "-" : fmt::format("{:.2f}", value); }
+
+std::string symbols_table(std::span<const SymbolResult> results) {
   std::string text = fmt::format("{:<12} {:<18} {:>10} {:>8} {:>10} {:>7}\n", "symbol", "strategy",
                                  "return", "Sharpe", "drawdown", "trades");
   for (const SymbolResult& result : results) {
@@ -167,11 +171,42 @@ std::string table(std::span<const SymbolResult> results) {
       const backtest::TradingMetrics& metrics = strategy.metrics;
       text += fmt::format("{:<12} {:<18} {:>10} {:>8} {:>10} {:>7}\n",
                           io::one_line(result.plan.bars->symbol), name_of(strategy.strategy),
-                          percent(metrics.total_return),
-                          std::isnan(metrics.sharpe) ? "-" : fmt::format("{:.2f}", metrics.sharpe),
+                          percent(metrics.total_return), ratio(metrics.sharpe),
                           percent(metrics.max_drawdown), metrics.trades);
     }
   }
+  return text + "\n";
+}
+
+std::string universe_table(std::span<const SymbolResult> results) {
+  const auto rows = backtest::by_median(backtest::universe_of(results));
+  const bool portfolio = rows.front().portfolio.has_value();
+  const auto symbol_return = [](const backtest::SymbolReturn& item) {
+    return fmt::format("{} {}", io::one_line(item.symbol), percent(item.total_return));
+  };
+  std::string text =
+      fmt::format("{:<18} {:>10} {:>12}{}  {:<24} {}\n", fmt::format("{} symbols", results.size()),
+                  "median", "beats hold", portfolio ? "  portfolio   Sharpe" : "", "best", "worst");
+  for (const backtest::UniverseRow& row : rows) {
+    const bool is_benchmark = row.strategy == backtest::Strategy::buy_hold;
+    text += fmt::format(
+        "{:<18} {:>10} {:>12}{}  {:<24} {}\n", name_of(row.strategy), percent(row.median_return),
+        is_benchmark ? "" : fmt::format("{} of {}", row.num_ahead, results.size()),
+        portfolio ? fmt::format(" {:>10} {:>8}", percent(row.portfolio->total_return),
+                                ratio(row.portfolio->sharpe))
+                  : "",
+        symbol_return(row.best), symbol_return(row.worst));
+  }
+  return text + "\n";
+}
+
+// Each symbol of a few, all together of several, and what their annual figures rest on.
+std::string tables(std::span<const SymbolResult> results) {
+  constexpr std::size_t kFew = 12;
+  std::string text;
+  if (results.size() <= kFew) text += symbols_table(results);
+  if (results.size() > 1) text += universe_table(results);
+  for (const std::string& line : backtest::calendar_lines(results)) text += line + "\n";
   return text;
 }
 
@@ -191,14 +226,31 @@ void write_all(const BacktestRequest& request, std::span<const SymbolResult> res
   io::write_file_atomically(path_of(request, "results.json"), json);
 }
 
+// Everything a reader of the results should know about the data.
+std::vector<std::string> notes_on(std::span<const backtest::Bars> bars,
+                                  std::span<const backtest::DataFile> files,
+                                  const BacktestRequest& request) {
+  std::vector<std::string> notes =
+      backtest::data_changes(request.earlier_data, files, request.earlier_results);
+  const auto add = [&](std::vector<std::string> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(notes));
+  };
+  for (const backtest::Bars& symbol : bars) {
+    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
+    add(backtest::calendar_notes(symbol, request.run.asset, request.run.bars_per_year));
+    add(backtest::data_notes(symbol, asset));
+  }
+  return notes;
+}
+
 int run(const BacktestRequest& request) {
   check_places(request);
   const std::vector<backtest::Bars> bars = backtest::read_all_bars(request.data);
   const backtest::RunPlan plan = backtest::plan_run(bars, request.run);
-  std::vector<std::string> notes;
-  for (const backtest::Bars& symbol : bars) {
-    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
-    for (std::string& note : backtest::data_notes(symbol, asset)) notes.push_back(std::move(note));
+  const std::vector<backtest::DataFile> files = backtest::data_files(bars);
+  const std::vector<std::string> notes = notes_on(bars, files, request);
+  if (const std::string warning = fill_warning(request.run); !warning.empty()) {
+    print_warning(warning);
   }
   for (const std::string& note : notes) print_warning(note);
   for (const backtest::Skipped& item : plan.skipped) {
@@ -226,12 +278,12 @@ int run(const BacktestRequest& request) {
     other = lag_test(request, bars, loaded.engine, report.other_lag);
     report.other_results = other;
   }
-  const std::string json = backtest::results_json(results, loaded.block(), request.settings);
+  const std::string json = backtest::results_json(results, loaded.block(), request.settings, files);
   write_all(request, results, json, backtest::report_html(report));
   publish(request.json, json,
           fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
                       "returns.csv, report.html\n",
-                      table(results), walked.work, backtest::lookahead_sentence(lookahead),
+                      tables(results), walked.work, backtest::lookahead_sentence(lookahead),
                       io::one_line(request.output_dir)));
   if (!lookahead.passed()) {
     print_line(fmt::format("error: the no-lookahead proof failed: {}", lookahead.first_difference));

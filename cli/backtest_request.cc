@@ -99,6 +99,9 @@ void read_rules(const BacktestFlags& flags, backtest::RunOptions& run) {
     }
     run.asset = asset->text == "stock" ? Asset::stock : Asset::crypto;
   }
+  if (const auto year = find_choice(flags.bars_per_year, "--bars-per-year")) {
+    run.bars_per_year = decimal_number(*year, 1, 1e8);
+  }
   if (const auto strategies = find_choice(flags.strategies, "--strategies")) {
     run.strategies = read_strategies(*strategies);
   }
@@ -197,6 +200,7 @@ Json describe(const BacktestRequest& request, const BacktestFlags& flags) {
   add("samples",
       request.forecast.num_samples > 0 ? json_number(request.forecast.num_samples) : null);
   add("asset", json_text(run.asset ? std::string(name_of(*run.asset)) : "auto"));
+  add("bars_per_year", run.bars_per_year ? json_number(*run.bars_per_year) : null);
   add("strategies", json_list(strategies));
   add("ci_multiplier", json_number(run.ci_multiplier));
   add("tune_offsets", json_flag(run.tune_offsets));
@@ -244,6 +248,8 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
               "take everything from N sampled paths (default: exact)")
       .option("--asset", "A", flags.asset,
               "stock, crypto or auto: crypto if a bar falls on a weekend (default auto)")
+      .option("--bars-per-year", "N", flags.bars_per_year,
+              "what annual figures rest on (default: 252, crypto 365, times the bars of a day)")
       .option("--strategies", "A,B", flags.strategies, "strategies to run (default all)")
       .option("--ci-multiplier", "X", flags.ci_multiplier, "of ci-guard (default 1)")
       .flag("--tune-offsets", flags.tune_offsets,
@@ -308,7 +314,10 @@ BacktestRequest make_backtest_request(BacktestFlags flags) {
   if (flags.config) files.take_config(flags, *flags.config);
   if (flags.from_results) files.take_results(flags, *flags.from_results);
   try {
-    return checked_request(flags);
+    BacktestRequest request = checked_request(flags);
+    request.earlier_data = files.earlier_data();
+    request.earlier_results = flags.from_results.value_or("");
+    return request;
   } catch (const Error& error) {
     files.explain(error);
     throw;

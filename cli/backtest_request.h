@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "backtest/data_files.h"
 #include "backtest/run.h"
 #include "io/json.h"
 #include "settings.h"
@@ -17,7 +18,8 @@ namespace toto::cli {
 struct BacktestFlags {
   std::vector<std::string> data;
   std::optional<std::string> windows, from, to, decision_lag, context, transform, return_scale,
-      point, samples, asset, strategies, ci_multiplier, fill, fee_bps, slippage_bps, borrow_apr;
+      point, samples, asset, bars_per_year, strategies, ci_multiplier, fill, fee_bps, slippage_bps,
+      borrow_apr;
   bool tune_offsets = false;
   bool prove_no_lookahead = false;
   bool no_lag_test = false;
@@ -42,6 +44,9 @@ struct BacktestRequest {
   bool progress = false;
   Settings engine;
   io::Json settings;  // everything above that changes the result, for results.json
+  // With --from-results and no other DATA: what that run was made from.
+  std::vector<backtest::DataFile> earlier_data;
+  std::string earlier_results;  // its path
 };
 
 // Error(invalid_argument) naming the flag; Error(not_found, corrupt_file) for what stands in the

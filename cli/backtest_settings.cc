@@ -38,6 +38,7 @@ std::vector<NamedFlag> named_flags(BacktestFlags& flags) {
           {"point", &flags.point, {"TOTO_AGGREGATION_SPEC"}},
           {"samples", &flags.samples, {"TOTO_NUM_SAMPLES"}},
           {"asset", &flags.asset},
+          {"bars_per_year", &flags.bars_per_year},
           {"strategies", &flags.strategies},
           {"ci_multiplier", &flags.ci_multiplier},
           {"fill", &flags.fill},
@@ -172,6 +173,7 @@ void SettingsFiles::take_results(BacktestFlags& flags, const std::string& path) 
     fail(ErrorCode::corrupt_file,
          "{}: has no \"settings\" object, expected the results.json of a backtest", path);
   }
+  if (flags.data.empty()) earlier_data_ = backtest::read_data_files(results, path);
   take(flags, members_of(*settings, path), false);
 }
 

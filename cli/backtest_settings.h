@@ -22,6 +22,10 @@ class SettingsFiles {
   // The "settings" object of a results.json.
   void take_results(BacktestFlags& flags, const std::string& path);
 
+  // What the run of --from-results was made from; empty where it does not say, or where DATA is
+  // given anew.
+  const std::vector<backtest::DataFile>& earlier_data() const { return earlier_data_; }
+
   // If `error` complains about a flag whose value stands in a file, throws one that says so.
   void explain(const Error& error) const;
 
@@ -41,6 +45,7 @@ class SettingsFiles {
   void take(BacktestFlags& flags, const std::vector<Setting>& settings, bool variables_win);
 
   std::vector<Taken> taken_;
+  std::vector<backtest::DataFile> earlier_data_;
 };
 
 }  // namespace toto::cli

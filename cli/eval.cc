@@ -18,6 +18,7 @@
 #include "interrupt.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
+#include "io/series_folder.h"
 #include "output.h"
 #include "progress.h"
 #include "settings.h"
@@ -26,7 +27,7 @@ namespace toto::cli {
 namespace {
 
 struct Flags {
-  std::vector<std::string> data;
+  std::vector<std::string> data;  // files; folders only until take_folders has opened them
   std::optional<std::string> horizon, windows, stride, season, context, samples, missing, columns,
       format, freq, json, report, plots;
   bool progress = false;
@@ -82,6 +83,29 @@ std::string stem_of(const std::string& path) {
 std::string plot_path(const std::string& folder, std::string name, std::string_view label) {
   std::replace(name.begin(), name.end(), '/', '_');
   return fmt::format("{}/{}-{}.svg", folder, name, label);
+}
+
+// Each folder becomes the files in it, without those this run writes.
+void take_folders(Flags& flags) {
+  std::vector<std::string> files;
+  for (const std::string& path : flags.data) {
+    if (std::error_code ignored; !std::filesystem::is_directory(path, ignored)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found = io::series_files(path);
+    std::erase_if(found, [&](const std::string& file) {
+      return flags.json && io::same_file(file, *flags.json);
+    });
+    if (found.empty()) {
+      fail(ErrorCode::not_found,
+           "{}: the folder holds no .csv or .jsonl file, expected at least one; folders below it "
+           "are not searched",
+           path);
+    }
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  flags.data = std::move(files);
 }
 
 void check_files(const Flags& flags) {
@@ -193,7 +217,8 @@ void write_results(const Flags& flags, const eval::EvalReport& report, const Cha
   write_stdout(eval::table_text(report));
 }
 
-int evaluate(const Flags& flags) {
+int evaluate(Flags flags) {
+  take_folders(flags);
   check_files(flags);
   eval::EvalOptions options = options_of(flags);
   const Settings settings = resolve_settings(flags.common);
@@ -209,7 +234,10 @@ int evaluate(const Flags& flags) {
                               const ForecastOptions& forecast_options, std::vector<Forecast>& out) {
     loaded.engine.forecast_into(batch, forecast_options, out);
   };
-  eval::EvalReport report{.windows = options.windows, .context = options.forecast.max_context};
+  eval::EvalReport report{.windows = options.windows,
+                          .context = options.forecast.max_context,
+                          .samples = options.forecast.num_samples,
+                          .missing = flags.missing.value_or("ffill")};
   Charts charts;
   for (Dataset& dataset : datasets) {
     Progress progress(fmt::format("eval {}", dataset.name), "windows", flags.progress);
@@ -236,7 +264,9 @@ void add_eval(Arguments& arguments) {
   Command command = arguments.add_command(
       "eval", "rolling forecast accuracy against seasonal naive and persistence",
       "toto eval examples/data/electricity.csv --horizon 48 --windows 10 --report accuracy.html");
-  command.positionals("DATA", flags->data, "files as `toto forecast` takes them, each a data set")
+  command
+      .positionals("DATA", flags->data,
+                   "files or folders as `toto forecast` takes them, each file a data set")
       .option("--horizon", "H", flags->horizon, "steps of a window, 1 to 100000")
       .option("--windows", "W", flags->windows,
               "windows of each series, the last one ending where the series ends (default 1)")

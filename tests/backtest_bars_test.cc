@@ -153,6 +153,42 @@ TEST(Calendar, AssetAndBarsAYear) {
   EXPECT_EQ(bars_per_year(steps, Asset::stock), 252);
 }
 
+Bars every(int days, int count) {
+  Bars bars = daily(count, true);
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    bars.times[i] = bars.times.front() + static_cast<io::Ticks>(i) * days * io::kDay;
+  }
+  return bars;
+}
+
+TEST(Calendar, BarsThatAreNotDailySayWhatAYearIsTakenFor) {
+  const auto notes = [](const Bars& bars) { return calendar_notes(bars, {}, {}); };
+  EXPECT_TRUE(notes(daily(40, false)).empty());
+  EXPECT_TRUE(notes(daily(40, true)).empty());
+  EXPECT_TRUE(notes(daily(1, true)).empty());
+  EXPECT_TRUE(has_note(notes(every(7, 30)), {"TEST.csv: TEST has weekly bars, 7 days apart",
+                                             "assume 252 bars a year", "--bars-per-year 52"}));
+  EXPECT_EQ(notes(every(7, 30)).size(), 1u) << "Mondays: no weekend";
+  EXPECT_TRUE(has_note(notes(hourly(12)), {"intraday", "60 minutes apart", "1764 bars a year"}));
+  // Every thirtieth day: now and then a weekend, which of months says nothing.
+  const auto monthly = notes(every(30, 24));
+  EXPECT_TRUE(has_note(monthly, {"monthly", "365 bars a year", "--bars-per-year 12"}));
+  EXPECT_TRUE(has_note(
+      monthly, {"line ", "taken for crypto", "of its 24 bars fall on a weekend", "--asset stock"}));
+  // What the user chose is not questioned.
+  EXPECT_TRUE(calendar_notes(every(30, 24), Asset::stock, 12).empty());
+}
+
+TEST(Calendar, AStraySaturdayMakesNoMarketThatNeverCloses) {
+  Bars stray = daily(60, false);
+  stray.times[4] += io::kDay;  // the first Friday
+  EXPECT_EQ(detect_asset(stray), Asset::crypto);
+  EXPECT_TRUE(has_note(calendar_notes(stray, {}, {}),
+                       {"TEST.csv: line 6", "1 of its 60 bars falls on a weekend",
+                        "2024-01-06: strays, it seems", "--asset stock"}));
+  EXPECT_TRUE(calendar_notes(stray, Asset::crypto, {}).empty());
+}
+
 TEST(Calendar, CleanDataHasNothingToReport) {
   EXPECT_TRUE(data_notes(daily(40, false), Asset::stock).empty());
   EXPECT_TRUE(data_notes(daily(40, true), Asset::crypto).empty());

@@ -2,13 +2,16 @@
 """Recomputes a backtest from its own files, independently of the program that wrote them.
 
 From forecasts.csv and the bars: every trade of every strategy, its fills, fee and return, and every return of
-returns.csv. From trades.csv and returns.csv: every figure of results.json. All to 1e-9. Uses the standard library only.
+returns.csv. From trades.csv and returns.csv: every figure of results.json. All to 1e-9. From all of them: monthly returns,
+cost sweep and break-even of report.html, as rounded there; with --run also its decision-lag table, by a second run. Uses
+the standard library only.
 
     backtest_check.py OUTPUT_DIR DATA.csv...              checks what a run has left behind
     backtest_check.py --run COMMAND DATA.csv... [-- FLAGS]  runs it first, in a temporary folder
 """
 
 import csv
+import hashlib
 import json
 import math
 import statistics
@@ -17,6 +20,8 @@ import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
+
+import backtest_report_check as report_check
 
 TOLERANCE = 1e-9
 HOLDING = ["buy-hold", "simple", "all-signals", "unprofit-shutdown", "ci-guard"]
@@ -37,7 +42,7 @@ class Symbol:
         if settings["asset"] != "auto":
             self.crypto = settings["asset"] == "crypto"
         per_day = statistics.median([days.count(day) for day in sorted(set(days))])
-        self.year = (365 if self.crypto else 252) * per_day
+        self.year = settings["bars_per_year"] or (365 if self.crypto else 252) * per_day
         self.lag = settings["decision_lag"]
         position = {t: i for i, t in enumerate(self.time)}
         self.forecast = {}  # bar -> target -> row
@@ -334,20 +339,63 @@ class Checker:
             self.problems.append(f"{what}: {found!r}, expected {expected!r}")
 
 
+    def rounded(self, what, found, expected, unit):
+        """A number shown in whole `unit`s."""
+        self.count += 1
+        if found is None or not abs(found - expected) <= 0.5 * unit + TOLERANCE:
+            self.problems.append(f"{what}: {found!r} in the report, expected {expected!r}")
+
+
+def portfolio_figures(equities, year):
+    """Of the mean of several equities, each starting from 1."""
+    path = [1.0] + [statistics.fmean(values) for values in zip(*equities)]
+    returns = [now / before - 1 for before, now in zip(path, path[1:])]
+    figures = trading_figures(returns, [], year, 0, 0)
+    return {key: figures[key] for key in ("total_return", "cagr", "volatility", "sharpe", "max_drawdown")}
+
+
+def universe_figures(symbols, runs):
+    """`runs`: [strategy][symbol] (total return, trades, equity)."""
+    result = {}
+    spans = {tuple(symbol.time[bar] for bar in symbol.bars) + (symbol.year,) for symbol in symbols.values()}
+    for strategy, by_symbol in runs.items():
+        totals = {name: run[0] for name, run in by_symbol.items()}
+        best, worst = max(totals, key=totals.get), min(totals, key=totals.get)
+        year = next(iter(symbols.values())).year
+        result[strategy] = {
+            "median_total_return": statistics.median(totals.values()),
+            "mean_total_return": statistics.fmean(totals.values()),
+            "beats_buy_hold": sum(totals[n] > runs["buy-hold"][n][0] for n in totals) / len(totals),
+            "trades": sum(run[1] for run in by_symbol.values()),
+            "best": {"symbol": best, "total_return": totals[best]},
+            "worst": {"symbol": worst, "total_return": totals[worst]},
+            "portfolio": portfolio_figures([run[2] for run in by_symbol.values()], year) if len(spans) == 1 else None,
+        }
+    return {"symbols": len(symbols), "strategies": result}
+
+
 def read_csv(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def check(folder, data):
+def check(folder, data, other=None):
+    """`other`: the symbols of the results of a run with the other decision lag."""
     folder = Path(folder)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     forecasts, trades, returns = (read_csv(folder / f"{n}.csv") for n in ("forecasts", "trades", "returns"))
     files = {Path(path).stem: path for path in data}
     checker = Checker()
+    page = report_check.Page((folder / "report.html").read_text(encoding="utf-8"))
+    symbols, runs = {}, {}
+    for item in results["data"]:
+        checker.near(f"hash of {item['file']}", item["sha256"], hashlib.sha256(Path(item["file"]).read_bytes()).hexdigest())
     for name, block in results["symbols"].items():
         symbol = Symbol(files[name], [r for r in forecasts if r["symbol"] == name], results["settings"])
+        symbols[name] = symbol
+        all_returns = {}
         checker.near(f"{name}.asset", block["asset"], "crypto" if symbol.crypto else "stock")
+        checker.near(f"{name}.bars_per_year", block["bars_per_year"], symbol.year)
         for strategy, figures in block["strategies"].items():
             where = f"{name}.{strategy}"
             expected, equity, exposed, ambiguous = symbol.run(strategy)
@@ -372,8 +420,16 @@ def check(folder, data):
                 checker.near(f"{where} return {i}", value, now / before - 1 if before else 0)
                 before = now
             checker.near(where, figures, trading_figures(series, written, symbol.year, exposed, ambiguous))
+            runs.setdefault(strategy, {})[name] = (equity[-1] - 1, len(expected), equity)
+            all_returns[strategy] = series
+        report_check.check_monthly(page, name, symbol, all_returns, checker.rounded)
+        report_check.check_costs(page, name, symbol, all_returns, checker.rounded)
+        if other:
+            compared = report_check.check_lag(page, name, block, other, checker.rounded)
+            checker.near(f"{name}: rows of the decision-lag table", compared, len(all_returns))
         for target, figures in block["forecast"].items():
             checker.near(f"{name}.forecast.{target}", figures, forecast_figures(symbol, target))
+    checker.near("universe", results["universe"], universe_figures(symbols, runs))
     return checker
 
 
@@ -382,9 +438,17 @@ def main():
     if arguments and arguments[0] == "--run":
         data, _, flags = " ".join(arguments[2:]).partition(" -- ")
         with tempfile.TemporaryDirectory() as folder:
-            command = [arguments[1], "backtest", *data.split(), "--output-dir", folder, "--no-cache", *flags.split()]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            checker = check(folder, data.split())
+            def run(name, *words):
+                command = [arguments[1], "backtest", *words, "--output-dir", f"{folder}/{name}", "--no-cache"]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                return json.loads(Path(folder, name, "results.json").read_text(encoding="utf-8"))
+
+            settings, other = run("out", *data.split(), *flags.split())["settings"], None
+            if settings["lag_test"]:
+                lag = "2" if settings["decision_lag"] == 1 else "1"
+                again = ["--from-results", f"{folder}/out/results.json", "--no-lag-test"]
+                other = run("other", *again, "--decision-lag", lag)["symbols"]
+            checker = check(f"{folder}/out", data.split(), other)
     elif len(arguments) >= 2:
         checker = check(arguments[0], arguments[1:])
     else:

@@ -74,7 +74,100 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
         "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
-  EXPECT_FALSE(has(report, "http://") && !has(report, "http://www.w3.org/2000/svg"));
+  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars a year")) << result.out;
+  EXPECT_TRUE(has(report, "AAA: stock, 252 bars a year"));
+}
+
+TEST_F(BacktestTest, TheReportAsksForNothingFromAnywhere) {
+  bars("AAA.csv", 120, 1);
+  ASSERT_EQ(backtest({"AAA.csv", "--windows", "30"}).exit_code, 0);
+  std::string report = written("backtest-out", "report.html");
+  EXPECT_TRUE(has(report, "default-src 'none'"));
+  // The one address is the name of the SVG namespace.
+  constexpr std::string_view kNamespace = "http://www.w3.org/2000/svg";
+  for (std::size_t at = 0; (at = report.find(kNamespace)) != std::string::npos;) {
+    report.erase(at, kNamespace.size());
+  }
+  for (const char* part : {"http:", "https:", "://", "src=", "href=", "@import", "url(", "fetch(",
+                           "XMLHttpRequest", "WebSocket", "<link", "<iframe"}) {
+    EXPECT_FALSE(has(report, part)) << part;
+  }
+}
+
+TEST_F(BacktestTest, SeveralSymbolsAreSummedUp) {
+  bars("AAA.csv", 120, 1);
+  bars("BBB.csv", 120, 2);
+  const Result result = backtest({"AAA.csv", "BBB.csv", "--windows", "10", "--no-lag-test"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars a year")) << result.out;
+  EXPECT_TRUE(has(result.out, "2 symbols")) << result.out;
+  EXPECT_TRUE(has(result.out, "portfolio")) << result.out;
+  const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");
+  EXPECT_EQ(at(at(at(json, "symbols"), "AAA"), "bars_per_year").integer, 252);
+  const io::Json& universe = at(json, "universe");
+  EXPECT_EQ(at(universe, "symbols").integer, 2);
+  const io::Json& hold = at(at(universe, "strategies"), "buy-hold");
+  const auto total = [&](const char* name) {
+    return at(at(at(at(at(json, "symbols"), name), "strategies"), "buy-hold"), "total_return").real;
+  };
+  const double mean = (total("AAA") + total("BBB")) / 2;
+  EXPECT_NEAR(at(hold, "median_total_return").real, mean, 1e-12);
+  EXPECT_NEAR(at(at(hold, "portfolio"), "total_return").real, mean, 1e-12);
+  EXPECT_EQ(at(at(hold, "best"), "symbol").string, total("AAA") > total("BBB") ? "AAA" : "BBB");
+  EXPECT_TRUE(has(written("backtest-out", "report.html"), "All symbols together"));
+}
+
+TEST_F(BacktestTest, AnnualFiguresCanRestOnAnotherNumberOfBars) {
+  bars("AAA.csv", 120, 1);
+  const auto figures = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"AAA.csv", "--windows", "10", "--no-lag-test", "--json", "-"});
+    const io::Json json = json_of(backtest(more));
+    return at(at(at(at(json, "symbols"), "AAA"), "strategies"), "buy-hold");
+  };
+  const io::Json daily = figures({}), weekly = figures({"--bars-per-year", "63"});
+  EXPECT_EQ(at(daily, "total_return").real, at(weekly, "total_return").real);
+  EXPECT_NEAR(at(daily, "volatility").real, 2 * at(weekly, "volatility").real, 1e-12);
+  file("run.conf", "bars_per_year = 63\n");
+  EXPECT_EQ(at(figures({"--settings", "run.conf"}), "volatility").real,
+            at(weekly, "volatility").real);
+  expect_refusal(2, {"--bars-per-year", "\"0\""}, {"backtest", "AAA.csv", "--bars-per-year", "0"});
+}
+
+TEST_F(BacktestTest, WhatNobodyCanTradeIsWarnedOf) {
+  bars("AAA.csv", 120, 1);
+  const Result close = backtest({"AAA.csv", "--windows", "6", "--no-lag-test", "--fill", "close"});
+  EXPECT_TRUE(has(close.err, "warning: with --fill close and a decision lag of 1")) << close.err;
+  EXPECT_TRUE(has(written("backtest-out", "report.html"), "Not to be had: with --fill close"));
+  const Result later = backtest(
+      {"AAA.csv", "--windows", "6", "--no-lag-test", "--fill", "close", "--decision-lag", "2"});
+  EXPECT_FALSE(has(later.err, "--fill close")) << later.err;
+}
+
+TEST_F(BacktestTest, ARunRepeatedOnOtherDataSaysSo) {
+  bars("AAA.csv", 120, 1);
+  const std::string original = contents_of(path("AAA.csv"));
+  ASSERT_EQ(
+      backtest({"AAA.csv", "--windows", "6", "--no-lag-test", "--output-dir", "one"}).exit_code, 0);
+  const io::Json results = io::parse_json(written("one", "results.json"), "results.json");
+  const io::Json& data = at(results, "data").array.at(0);
+  EXPECT_EQ(at(data, "file").string, "AAA.csv");
+  EXPECT_EQ(at(data, "rows").integer, 120);
+  EXPECT_EQ(at(data, "first").string, "2024-01-01");
+  EXPECT_EQ(at(data, "sha256").string.size(), 64u);
+  const std::vector<std::string> again = {"--from-results", "one/results.json", "--output-dir",
+                                          "two"};
+  EXPECT_FALSE(has(backtest(again).err, "warning")) << "the same file";
+  file("AAA.csv", original + "2024-06-17,100,101,99,100,5\n");
+  const Result appended = backtest(again);
+  EXPECT_EQ(appended.exit_code, 0) << appended.err;
+  EXPECT_TRUE(has(appended.err,
+                  "warning: AAA.csv: is not the file one/results.json was made from: "
+                  "120 rows, 2024-01-01 to 2024-06-14 then, 121 rows"))
+      << appended.err;
+  EXPECT_TRUE(has(written("two", "report.html"), "is not the file"));
+  bars("BBB.csv", 120, 2);
+  const Result other = backtest({"BBB.csv", "--from-results", "one/results.json"});
+  EXPECT_FALSE(has(other.err, "is not the file")) << "other data was asked for";
 }
 
 TEST_F(BacktestTest, SymbolsOfSeveralCalendarsShareTheReturns) {
@@ -288,6 +381,7 @@ TEST_F(BacktestTest, TooLittleHistoryIsNamedAndSkipped) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_TRUE(has(result.err, "warning: NEW.csv: NEW has too little history: 24 points"))
       << result.err;
+  EXPECT_TRUE(has(result.err, "it has 30 bars, too few for any window")) << result.err;
   EXPECT_TRUE(has(result.err, "error: skipped, the rest was written: NEW")) << result.err;
   EXPECT_TRUE(has(written("backtest-out", "returns.csv"), "AAA:simple"));
   EXPECT_FALSE(has(written("backtest-out", "returns.csv"), "NEW:simple"));

@@ -66,6 +66,19 @@ TEST(TradingMetrics, OfFourReturns) {
   EXPECT_EQ(metrics.ambiguous_bars, 2u);
 }
 
+TEST(TradingMetrics, TheRollingSharpeLooksBackOnly) {
+  const std::vector<double> returns = {0.01, 0.03, -0.01, 0.01};
+  const std::vector<double> values = rolling_sharpe(returns, 3, 100);
+  ASSERT_EQ(values.size(), 4u);
+  EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[1]));
+  // Both triples have a mean of 0.01 and squares of deviations that sum to 0.0008.
+  EXPECT_NEAR(values[2], 0.01 / 0.02 * 10, kExact);
+  EXPECT_NEAR(values[3], 0.01 / 0.02 * 10, kExact);
+  EXPECT_TRUE(std::isnan(rolling_sharpe(returns, 5, 100)[3]));
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
 TEST(TradingMetrics, UndefinedIsUndefined) {
   const TradingMetrics idle = trading_metrics(from_returns({0, 0, 0}), 252);
   EXPECT_EQ(idle.volatility, 0);

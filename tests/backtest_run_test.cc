@@ -127,9 +127,36 @@ TEST(Plan, ThirtyTwoPointsAreEnoughAtTheFirstDecision) {
   options.lag = 2;
   EXPECT_EQ(plan_run(std::vector<Bars>{random_bars(1, 42)}, options).skipped.size(), 1u);
   options.windows = 1000;
+  const RunPlan too_many = plan_run(std::vector<Bars>{random_bars(1, 500)}, options);
+  ASSERT_EQ(too_many.skipped.size(), 1u);
+  // Prices, lag 2: bar 31 has 32 of them, bar 33 is the first target.
+  EXPECT_NE(too_many.skipped[0].reason.find("--windows 467 at most"), std::string::npos)
+      << too_many.skipped[0].reason;
+  options.windows = 467;
+  EXPECT_EQ(plan_run(std::vector<Bars>{random_bars(1, 500)}, options).symbols.size(), 1u);
+  options.windows = 468;
   EXPECT_EQ(plan_run(std::vector<Bars>{random_bars(1, 500)}, options).skipped.size(), 1u);
   options.windows = 1;
   EXPECT_EQ(plan_run(std::vector<Bars>{random_bars(1, 1)}, options).skipped.size(), 1u);
+}
+
+TEST(Plan, AnnualFiguresRestOnTheBarsAYearAskedFor) {
+  RunOptions options;
+  const std::vector<Bars> bars = {random_bars(1, 100)};
+  EXPECT_EQ(plan_run(bars, options).symbols[0].bars_per_year, 365);
+  options.bars_per_year = 52;
+  options.borrow_apr = 0.52;
+  EXPECT_EQ(plan_run(bars, options).symbols[0].bars_per_year, 52);
+  EXPECT_DOUBLE_EQ(plan_run(bars, options).symbols[0].rules.costs.borrow, 0.01);
+}
+
+TEST(Plan, AFillAtTheCloseOfTheDecisionIsWarnedOf) {
+  RunOptions options;
+  EXPECT_EQ(fill_warning(options), "");
+  options.fill_at_close = true;
+  EXPECT_NE(fill_warning(options).find("--decision-lag 2"), std::string::npos);
+  options.lag = 2;
+  EXPECT_EQ(fill_warning(options), "") << "a bar later it can be had";
 }
 
 // ---------------------------------------------------------------------------------------- oracles

@@ -57,8 +57,15 @@ TEST_F(EvalTest, TableByDefault) {
 
 TEST_F(EvalTest, JsonHoldsTheWholeContract) {
   const io::Json json = answer({"in.csv", "--horizon", "5", "--windows", "3", "--context", "30"});
-  EXPECT_EQ(keys_of(json), (std::vector<std::string>{"engine", "horizon", "windows", "stride",
-                                                     "context", "datasets", "geometric_mean"}));
+  EXPECT_EQ(keys_of(json),
+            (std::vector<std::string>{"engine", "horizon", "windows", "stride", "context",
+                                      "samples", "missing", "datasets", "geometric_mean"}));
+  EXPECT_EQ(at(json, "samples").kind, io::Json::Kind::null);
+  EXPECT_EQ(at(json, "missing").string, "ffill");
+  const io::Json sampled =
+      answer({"in.csv", "--horizon", "5", "--samples", "8", "--missing", "linear"});
+  EXPECT_EQ(at(sampled, "samples").integer, 8);
+  EXPECT_EQ(at(sampled, "missing").string, "linear");
   EXPECT_EQ(at(json, "stride").integer, 5);
   EXPECT_EQ(at(json, "context").integer, 30);
   const io::Json& dataset = at(json, "datasets").array.at(0);
@@ -229,6 +236,19 @@ TEST_F(EvalTest, StandardInputAndMissingValues) {
   const io::Json& dataset = at(json, "datasets").array.at(0);
   EXPECT_EQ(at(dataset, "name").string, "standard input");
   EXPECT_EQ(at(dataset, "steps").integer, 38) << "two actual values are missing";
+}
+
+TEST_F(EvalTest, AFolderStandsForItsFiles) {
+  std::filesystem::create_directory(path("data"));
+  file("data/b.csv", wide_csv(60));
+  file("data/a.csv", wide_csv(50));
+  file("data/notes.txt", "no series");
+  const io::Json json = answer({"data", "in.csv", "--horizon", "5"});
+  std::vector<std::string> names;
+  for (const io::Json& item : at(json, "datasets").array) names.push_back(at(item, "name").string);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "in"}));
+  std::filesystem::create_directory(path("empty"));
+  refuse(3, {"empty", "no .csv or .jsonl file"}, {"empty", "--horizon", "5"});
 }
 
 TEST_F(EvalTest, ProgressIsShownWhereAskedFor) {

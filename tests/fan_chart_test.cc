@@ -294,6 +294,15 @@ TEST(FanChart, AJumpOfTheModelIsAGapAndNoCliff) {
   EXPECT_EQ(links(40), 0U);
 }
 
+TEST(FanChart, StepsForecastEachByItselfGrowOutOfNothing) {
+  FanChart chart = example({10, 11, 13, 12}, {13, 13, 14}, 1);
+  chart.origin_label = "Each bar's band was forecast <one> bar before";
+  const std::string svg = fan_chart_svg(chart);
+  EXPECT_NE(svg.find("was forecast &lt;one&gt; bar before"), std::string::npos);
+  EXPECT_EQ(svg.find("Forecast after"), std::string::npos);
+  EXPECT_EQ(median_line(chart).size(), 2U * 3) << "not joined to the history";
+}
+
 TEST(FanChart, TheUnitStandsClearOfTheHighestTick) {
   // 0 to 100 with air at the top: ticks end anywhere up to the edge of the frame.
   for (const float top : {90.0F, 93.0F, 94.3F, 95.0F, 100.0F}) {

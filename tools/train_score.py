@@ -6,7 +6,8 @@
 Prints per set the weighted quantile loss (nine quantiles, 0.1 to 0.9) over that of seasonal naive,
 as a point and with bands from its own residuals, MAE over persistence and the coverage of the 80 %
 band, and the geometric means of the ratios. `toto eval` is what the results of the model card come
-from; this script only steers the training.
+from; this script steers the training, so these sets flatter the model that was chosen by them. Those
+of tools/fresh_sets.py are never scored here.
 """
 
 from __future__ import annotations

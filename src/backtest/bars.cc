@@ -4,12 +4,14 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/series_table.h"
+#include "io/sha256.h"
 
 namespace toto::backtest {
 namespace {
@@ -17,6 +19,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kPriceColumns = {"open", "high", "low", "close"};
+
+// What is read is what is hashed: a file that changes meanwhile, or a pipe, has no second reading.
+class HashedSource final : public io::ByteSource {
+ public:
+  explicit HashedSource(ByteSource& source) : source_(source) {}
+  std::size_t read(char* dst, std::size_t size) override {
+    const std::size_t count = source_.read(dst, size);
+    hash_.update(std::as_bytes(std::span(dst, count)));
+    return count;
+  }
+  std::string hex_digest() { return hash_.hex_digest(); }
+
+ private:
+  ByteSource& source_;
+  io::Sha256 hash_;
+};
 
 void check_price(const io::SeriesTable& table, const io::TableRows& rows, std::size_t column,
                  std::size_t row, const std::string& file) {
@@ -83,8 +101,9 @@ const std::vector<double>& Bars::prices(Target target) const {
 
 std::vector<Bars> read_bars(const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
-  const auto source = io::open_source(path);
-  io::TextInput text(*source, file);
+  const auto bytes = io::open_source(path);
+  HashedSource source(*bytes);
+  io::TextInput text(source, file);
   io::TableOptions options;
   options.format = io::InputFormat::csv_ohlcv;
   options.columns.assign(kPriceColumns.begin(), kPriceColumns.end());
@@ -92,6 +111,7 @@ std::vector<Bars> read_bars(const std::string& path) {
   options.keep_lines = true;
   options.exact = true;
   io::SeriesTable table = io::read_table(text, options);
+  const std::string sha256 = source.hex_digest();
 
   std::vector<Bars> symbols;
   for (io::TableRows& rows : table.groups) {
@@ -103,6 +123,7 @@ std::vector<Bars> read_bars(const std::string& path) {
     Bars& bars = symbols.emplace_back();
     bars.symbol = table.id_name.empty() ? fs::path(path).stem().string() : std::move(rows.id);
     bars.file = file;
+    bars.file_sha256 = sha256;
     bars.style = table.style;
     bars.times = std::move(rows.times);
     bars.lines = std::move(rows.lines);

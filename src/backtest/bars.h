@@ -21,7 +21,8 @@ std::string_view name_of(Target target) noexcept;
 
 struct Bars {
   std::string symbol = {};
-  std::string file = {};  // for messages
+  std::string file = {};         // for messages
+  std::string file_sha256 = {};  // of its bytes as they were read
   io::TimeStyle style = {};
   std::vector<io::Ticks> times = {};
   std::vector<std::int64_t> lines = {};  // in the file, from 1

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "backtest/metrics.h"
+
 namespace toto::backtest {
 namespace {
 
@@ -36,27 +38,42 @@ std::vector<Day> days_of(const Bars& bars) {
   return days;
 }
 
-template <typename Number>
-double median(std::vector<Number> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  const double upper = static_cast<double>(values[middle]);
-  return values.size() % 2 == 1 ? upper : (upper + static_cast<double>(values[middle - 1])) / 2;
+double bars_per_day(const std::vector<Day>& days) {
+  std::vector<double> counts;
+  counts.reserve(days.size());
+  for (const Day& day : days) counts.push_back(static_cast<double>(day.count));
+  return median(std::move(counts));
 }
 
-double bars_per_day(const std::vector<Day>& days) {
-  std::vector<std::size_t> counts;
-  counts.reserve(days.size());
-  for (const Day& day : days) counts.push_back(day.count);
-  return median(std::move(counts));
+// From each bar to the next, in ticks.
+std::vector<double> steps_of(const Bars& bars) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < bars.size(); ++i) {
+    steps.push_back(static_cast<double>(bars.times[i] - bars.times[i - 1]));
+  }
+  return steps;
+}
+
+// How far apart bars stand, in words, and how many of them a year has as far as that is known.
+struct Spacing {
+  std::string_view name;  // empty: daily
+  int usual_year = 0;     // 0: depends on the market's hours
+};
+
+Spacing spacing_of(double median_step) {
+  const double days = median_step / static_cast<double>(kDay);
+  if (days < 0.9) return {.name = "intraday"};
+  if (days < 5) return {};  // a holiday or a weekend may stand between most bars of a short file
+  if (days < 11) return {.name = "weekly", .usual_year = 52};
+  if (days < 45) return {.name = "monthly", .usual_year = 12};
+  return {.name = "quarterly or yearly", .usual_year = 4};
 }
 
 class Inspection {
  public:
   Inspection(const Bars& bars, Asset asset) : bars_(bars), asset_(asset), days_(days_of(bars)) {
     if (bars.size() < 2) return;
-    std::vector<Ticks> steps;
-    for (std::size_t i = 1; i < bars.size(); ++i) steps.push_back(step_before(i));
+    std::vector<double> steps = steps_of(bars);
     step_ = median(std::move(steps));
     const double per_day = bars_per_day(days_);
     intraday_ = per_day > 1;
@@ -64,7 +81,7 @@ class Inspection {
       steps.clear();
       for (const Day& day : days_) {
         for (std::size_t i = day.first + 1; i < day.first + day.count; ++i) {
-          steps.push_back(step_before(i));
+          steps.push_back(static_cast<double>(step_before(i)));
         }
       }
       step_ = median(std::move(steps));
@@ -238,6 +255,40 @@ Asset detect_asset(const Bars& bars) {
 
 double bars_per_year(const Bars& bars, Asset asset) {
   return (asset == Asset::stock ? 252 : 365) * bars_per_day(days_of(bars));
+}
+
+std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> chosen_asset,
+                                        std::optional<double> chosen_bars_per_year) {
+  std::vector<std::string> notes;
+  if (bars.style.steps || bars.size() < 2) return notes;
+  const double step = median(steps_of(bars));
+  const Spacing spacing = spacing_of(step);
+  const Asset asset = chosen_asset.value_or(detect_asset(bars));
+  if (!chosen_bars_per_year && !spacing.name.empty()) {
+    notes.push_back(fmt::format(
+        "{}: {} has {} bars, {:.3g} {} apart: its annual figures assume {:g} bars a year; "
+        "--bars-per-year {} says otherwise",
+        bars.file, bars.symbol, spacing.name,
+        step / static_cast<double>(step < static_cast<double>(kDay) ? io::kMinute : kDay),
+        step < static_cast<double>(kDay) ? "minutes" : "days", bars_per_year(bars, asset),
+        spacing.usual_year > 0 ? fmt::format("{}", spacing.usual_year) : "N"));
+  }
+  if (chosen_asset || asset != Asset::crypto) return notes;
+  // Of a market that never closes, two bars of seven; dates of weeks and months tell nothing.
+  constexpr double kRare = 0.1;
+  const auto weekend = std::count_if(bars.times.begin(), bars.times.end(), is_weekend);
+  const bool telling = spacing.usual_year == 0;
+  if (telling && static_cast<double>(weekend) >= kRare * static_cast<double>(bars.size())) {
+    return notes;
+  }
+  const auto first = static_cast<std::size_t>(
+      std::find_if(bars.times.begin(), bars.times.end(), is_weekend) - bars.times.begin());
+  notes.push_back(fmt::format(
+      "{}: line {}: {} is taken for crypto, so never short, because {} of its {} bars {} on a "
+      "weekend, the first on {}{}; --asset stock says otherwise",
+      bars.file, bars.lines[first], bars.symbol, weekend, bars.size(),
+      weekend == 1 ? "falls" : "fall", bars.time_text(first), telling ? ": strays, it seems" : ""));
+  return notes;
 }
 
 std::vector<std::string> data_notes(const Bars& bars, Asset asset) {

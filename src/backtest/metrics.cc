@@ -64,6 +64,21 @@ double sharpe_ratio(std::span<const double> returns, double bars_per_year) {
   return ratio(mean(returns), standard_deviation(returns)) * std::sqrt(bars_per_year);
 }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<double> rolling_sharpe(std::span<const double> returns, std::size_t window,
+                                   double bars_per_year) {
+  std::vector<double> values(returns.size(), kUndefined);
+  for (std::size_t end = window; end <= returns.size(); ++end) {
+    values[end - 1] = sharpe_ratio(returns.subspan(end - window, window), bars_per_year);
+  }
+  return values;
+}
+
 Drawdown max_drawdown(std::span<const double> equity) {
   Drawdown worst;
   double peak = 1, worst_peak = 1;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "backtest/trading.h"
 
@@ -32,6 +34,12 @@ TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_yea
 
 // mean / standard deviation (ddof 1) x sqrt(bars a year); NaN if there is no deviation.
 double sharpe_ratio(std::span<const double> returns, double bars_per_year);
+
+double median(std::vector<double> values);  // at least one
+
+// Of the last `window` returns at each bar; NaN where there are fewer. `window` at least 2.
+std::vector<double> rolling_sharpe(std::span<const double> returns, std::size_t window,
+                                   double bars_per_year);
 
 struct Drawdown {
   double depth = 0;  // at most 0

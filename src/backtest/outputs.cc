@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "backtest/universe.h"
 #include "io/csv.h"
 
 namespace toto::backtest {
@@ -54,6 +55,40 @@ void write_accuracy(JsonWriter& json, const ForecastAccuracy& accuracy) {
   json.end_object().end_object();
 }
 
+void write_symbol_return(JsonWriter& json, std::string_view name, const SymbolReturn& item) {
+  json.key(name).begin_object().field("symbol", item.symbol);
+  json.field("total_return", item.total_return).end_object();
+}
+
+void write_universe(JsonWriter& json, std::span<const SymbolResult> results) {
+  const auto num_symbols = static_cast<double>(results.size());
+  json.begin_object().field("symbols", static_cast<std::uint64_t>(results.size()));
+  json.key("strategies").begin_object();
+  for (const UniverseRow& row : universe_of(results)) {
+    json.key(name_of(row.strategy)).begin_object();
+    json.field("median_total_return", row.median_return)
+        .field("mean_total_return", row.mean_return)
+        .field("beats_buy_hold", static_cast<double>(row.num_ahead) / num_symbols)
+        .field("trades", static_cast<std::uint64_t>(row.num_trades));
+    write_symbol_return(json, "best", row.best);
+    write_symbol_return(json, "worst", row.worst);
+    json.key("portfolio");
+    if (row.portfolio) {
+      json.begin_object()
+          .field("total_return", row.portfolio->total_return)
+          .field("cagr", row.portfolio->cagr)
+          .field("volatility", row.portfolio->volatility)
+          .field("sharpe", row.portfolio->sharpe)
+          .field("max_drawdown", row.portfolio->max_drawdown)
+          .end_object();
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_object().end_object();
+}
+
 // Times of several files in one column: points of the world's clock where the files name a zone.
 struct Moment {
   io::Ticks utc = 0;
@@ -68,16 +103,21 @@ Moment moment_of(const Bars& bars, std::size_t bar) {
 }  // namespace
 
 std::string results_json(std::span<const SymbolResult> results, const io::EngineBlock& engine,
-                         const io::Json& settings) {
+                         const io::Json& settings, std::span<const DataFile> files) {
   JsonWriter json;
   json.begin_object().field("schema_version", kSchemaVersion);
   json.key("engine");
   io::write_engine(json, engine);
   json.field("settings", settings);
+  json.key("data");
+  write_data_files(json, files);
+  json.key("universe");
+  write_universe(json, results);
   json.key("symbols").begin_object();
   for (const SymbolResult& result : results) {
     json.key(result.plan.bars->symbol).begin_object();
     json.field("asset", name_of(result.plan.rules.asset));
+    json.field("bars_per_year", result.plan.bars_per_year);
     json.key("strategies").begin_object();
     for (const StrategyResult& strategy : result.strategies) {
       json.key(name_of(strategy.strategy));

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "backtest/data_files.h"
 #include "backtest/run.h"
 #include "io/forecast_file.h"
 #include "io/json.h"
@@ -16,9 +17,9 @@ inline constexpr int kSchemaVersion = 1;
 
 using io::TextSink;
 
-// `settings` is the object a run can be repeated from.
+// `settings` is the object a run can be repeated from, `files` what it was made from.
 std::string results_json(std::span<const SymbolResult> results, const io::EngineBlock& engine,
-                         const io::Json& settings);
+                         const io::Json& settings, std::span<const DataFile> files);
 
 // `symbol,decision_time,target_time,target,point,0.1,...,0.9,actual`, in prices.
 void write_forecasts(std::span<const SymbolResult> results, const TextSink& sink);

@@ -4,147 +4,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 
 #include "backtest/report_parts.h"
+#include "backtest/universe.h"
+#include "io/utf8.h"
 #include "report/page.h"
 #include "report/svg.h"
 
 namespace toto::backtest {
 namespace {
 
-// Beyond these a page of charts helps nobody; the tables hold every symbol.
-constexpr std::size_t kMaxDetailed = 12;
-
-std::string section(std::string_view title, const std::string& body) {
-  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", report::escape_xml(title), body);
-}
-
 const TradingMetrics* benchmark_of(const SymbolResult& result) {
   const StrategyResult* found = result.find(Strategy::buy_hold);
   return found == nullptr ? nullptr : &found->metrics;
 }
 
-const ForecastAccuracy& close_accuracy(const SymbolResult& result) {
-  return result.accuracy[static_cast<std::size_t>(Target::close)];
-}
-
-// ------------------------------------------------------------------------------- in plain words
-
-std::string strategy_verdict(std::span<const SymbolResult> results, Strategy strategy) {
-  std::size_t beats = 0;
-  const TradingMetrics* metrics = nullptr;
-  const TradingMetrics* benchmark = nullptr;
-  for (const SymbolResult& result : results) {
-    metrics = &result.find(strategy)->metrics;
-    benchmark = benchmark_of(result);
-    if (metrics->total_return > benchmark->total_return) ++beats;
-  }
-  if (results.size() == 1) {
-    return fmt::format("{} {} buy-hold: {} against {}.", name_of(strategy),
-                       beats == 1 ? "beats" : "does not beat", percent(metrics->total_return),
-                       percent(benchmark->total_return));
-  }
-  if (beats == 0) {
-    return fmt::format("{} does not beat buy-hold on any of {} symbols.", name_of(strategy),
-                       results.size());
-  }
-  return fmt::format("{} beats buy-hold on {} of {} symbols, and does not on {}.",
-                     name_of(strategy), beats, results.size(), results.size() - beats);
-}
-
-std::string forecast_verdict(std::span<const SymbolResult> results) {
-  constexpr double kSignificant = 0.05;
-  std::size_t beats = 0, clearly = 0, clearly_not = 0;
-  for (const SymbolResult& result : results) {
-    const ForecastAccuracy& accuracy = close_accuracy(result);
-    const bool better = accuracy.model.mae < accuracy.persistence.mae;
-    if (better) ++beats;
-    if (accuracy.dm_p_value < kSignificant) ++(better ? clearly : clearly_not);
-  }
-  if (results.size() > 1 && beats == 0) {
-    return fmt::format(
-        "The forecast of the close does not beat persistence, the forecast that nothing changes, "
-        "on any of {} symbols, by mean absolute error; on {} it is significantly worse "
-        "(Diebold-Mariano, p < 0.05).",
-        results.size(), clearly_not);
-  }
-  if (results.size() > 1) {
-    return fmt::format(
-        "The forecast of the close beats persistence, the forecast that nothing changes, on {} of "
-        "{} symbols by mean absolute error, and does not on {}; it is significantly better on {} "
-        "and "
-        "significantly worse on {} (Diebold-Mariano, p < 0.05).",
-        beats, results.size(), results.size() - beats, clearly, clearly_not);
-  }
-  const ForecastAccuracy& accuracy = close_accuracy(results.front());
-  const std::string p_value =
-      std::isnan(accuracy.dm_p_value)
-          ? "the difference cannot be tested"
-          : fmt::format("Diebold-Mariano p {}, {}",
-                        accuracy.dm_p_value < 0.001 ? std::string("< 0.001")
-                                                    : fmt::format("= {:.3f}", accuracy.dm_p_value),
-                        accuracy.dm_p_value < kSignificant ? "a significant difference"
-                                                           : "no significant difference");
-  return fmt::format(
-      "The forecast of the close {} persistence, the forecast that nothing changes: mean absolute "
-      "error {} against {} ({}).",
-      beats == 1 ? "beats" : "does not beat", significant(accuracy.model.mae),
-      significant(accuracy.persistence.mae), p_value);
-}
-
-// Bands that are too wide make careful strategies idle, too narrow ones make them reckless.
-std::string band_verdict(const ReportInput& input) {
-  constexpr double kFarOff = 0.1;
-  double sum = 0;
-  for (const SymbolResult& result : input.results) sum += close_accuracy(result).coverage_80;
-  const double mean = sum / static_cast<double>(input.results.size());
-  const std::string_view verdict = mean > 0.8 + kFarOff   ? "too wide"
-                                   : mean < 0.8 - kFarOff ? "too narrow"
-                                                          : "about right";
-  const bool scaled = input.options.transform != Transform::price && verdict == "too wide";
-  return fmt::format("The 80 % band of the close held {} of all closes: it is {}{}.",
-                     share(mean, 0), verdict,
-                     scaled && input.options.return_scale == 1
-                         ? "; --return-scale 100 shows the network percents, which may narrow it"
-                         : "");
-}
-
-std::string verdicts(const ReportInput& input) {
-  std::vector<std::string> sentences;
-  if (!input.engine.trained) {
-    sentences.push_back(fmt::format(
-        "The model {} is untrained, its weights are random: nothing here says anything about "
-        "forecasting.",
-        input.engine.model));
-  }
-  for (const StrategyResult& strategy : input.results.front().strategies) {
-    if (strategy.strategy == Strategy::buy_hold) continue;
-    sentences.push_back(strategy_verdict(input.results, strategy.strategy));
-  }
-  sentences.push_back(forecast_verdict(input.results));
-  sentences.push_back(band_verdict(input));
-  sentences.push_back(lookahead_sentence(input.lookahead));
-  return section("In plain words", list_of_sentences(sentences));
-}
-
 // ---------------------------------------------------------------------------------------- tables
 
-std::string headline(const ReportInput& input) {
-  Table table({"Symbol", "strategy", "return", "against buy-hold", "CAGR", "volatility", "Sharpe",
-               "Sortino", "drawdown", "Calmar", "trades"},
+// The symbols whose details are shown: all of a few, the telling ones of many.
+using Shown = std::vector<const SymbolResult*>;
+
+std::string headline(const Shown& shown) {
+  Table table({"Symbol", "strategy", "return", "against buy-hold, points", "CAGR", "volatility",
+               "Sharpe", "Sortino", "drawdown", "Calmar", "trades"},
               2);
-  for (const SymbolResult& result : input.results) {
-    const TradingMetrics* benchmark = benchmark_of(result);
-    for (const StrategyResult& strategy : result.strategies) {
+  for (const SymbolResult* result : shown) {
+    const TradingMetrics* benchmark = benchmark_of(*result);
+    for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       const double ahead = m.total_return - benchmark->total_return;
       const auto mark = ahead > 0   ? Table::Mark::better
                         : ahead < 0 ? Table::Mark::worse
                                     : Table::Mark::none;
-      table.add({result.plan.bars->symbol,
+      table.add({result->plan.bars->symbol,
                  name_of(strategy.strategy),
                  percent(m.total_return),
-                 {strategy.strategy == Strategy::buy_hold ? "" : percent(ahead), mark},
+                 {strategy.strategy == Strategy::buy_hold ? "" : points(ahead), mark},
                  percent(m.cagr),
                  share(m.volatility),
                  decimal(m.sharpe),
@@ -155,20 +52,20 @@ std::string headline(const ReportInput& input) {
     }
   }
   return section("Strategies against buy-hold",
-                 paragraph("Returns are total, after all costs; the comparison is a difference of "
-                           "total returns.",
+                 paragraph("Returns are total, after all costs; the comparison is the difference "
+                           "of total returns in percentage points.",
                            "subtitle") +
                      table.dense().html());
 }
 
-std::string activity(const ReportInput& input) {
+std::string activity(const Shown& shown) {
   Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
                "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
               2);
-  for (const SymbolResult& result : input.results) {
-    for (const StrategyResult& strategy : result.strategies) {
+  for (const SymbolResult* result : shown) {
+    for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
-      table.add({result.plan.bars->symbol, name_of(strategy.strategy), share(m.exposure, 1),
+      table.add({result->plan.bars->symbol, name_of(strategy.strategy), share(m.exposure, 1),
                  decimal(m.turnover), share(m.win_rate, 1), decimal(m.profit_factor),
                  percent(m.average_trade), share(m.fees_paid),
                  fmt::format("{}", m.max_drawdown_bars), fmt::format("{}", m.ambiguous_bars)});
@@ -177,23 +74,37 @@ std::string activity(const ReportInput& input) {
   return section("How they traded", table.dense().html());
 }
 
+// Of many symbols the close alone, those whose forecasts were best first.
 std::string forecast_table(const ReportInput& input) {
+  const auto mae_ratio = [](const ForecastAccuracy& a) { return a.model.mae / a.persistence.mae; };
+  std::vector<const SymbolResult*> order;
+  for (const SymbolResult& result : input.results) order.push_back(&result);
+  const bool many = order.size() > kMaxDetailed;
+  if (many) {
+    const auto key = [&](const SymbolResult* result) {
+      const double ratio = mae_ratio(close_accuracy(*result));
+      return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const SymbolResult* a, const SymbolResult* b) { return key(a) < key(b); });
+  }
   Table table(
       {"Symbol", "target", "MAE", "of persistence", "ratio", "DM p", "right direction",
        "80 % band holds", "RMSE", "of persistence", "sMAPE", "MASE", "WQL", "of persistence"},
       2);
-  for (const SymbolResult& result : input.results) {
+  for (const SymbolResult* result : order) {
     for (const Target target : kTargets) {
-      const ForecastAccuracy& a = result.accuracy[static_cast<std::size_t>(target)];
-      const double ratio = a.model.mae / a.persistence.mae;
-      table.add({result.plan.bars->symbol,
+      if (many && target != Target::close) continue;
+      const ForecastAccuracy& a = result->accuracy[static_cast<std::size_t>(target)];
+      const double ratio = mae_ratio(a);
+      table.add({result->plan.bars->symbol,
                  name_of(target),
                  significant(a.model.mae),
                  significant(a.persistence.mae),
                  {decimal(ratio, 3), ratio < 1   ? Table::Mark::better
                                      : ratio > 1 ? Table::Mark::worse
                                                  : Table::Mark::none},
-                 decimal(a.dm_p_value, 3),
+                 p_value(a.dm_p_value),
                  share(a.direction_accuracy, 1),
                  share(a.coverage_80, 1),
                  significant(a.model.rmse),
@@ -247,6 +158,8 @@ std::string rules_section(const ReportInput& input) {
           options.fill_at_close ? "the close before" : "the open", options.slippage_bps,
           options.fee_bps ? fmt::format("{} bps", *options.fee_bps) : "5 bps, of crypto 15 bps",
           percent(options.borrow_apr).substr(1)),
+      fmt::format("Bars a year, which annual figures rest on: {}.",
+                  fmt::join(calendar_lines(input.results), "; ")),
       "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
       "results.json holds every setting."};
   return section("How this was computed", list_of_sentences(sentences));
@@ -309,17 +222,41 @@ std::string lookahead_sentence(const LookaheadCheck& check) {
       check.num_decisions);
 }
 
-std::string report_html(const ReportInput& input) {
-  std::string body = paragraph(scope_of(input), "subtitle") + verdicts(input) + headline(input) +
-                     forecast_table(input) + activity(input);
-  const std::size_t shown = std::min(input.results.size(), kMaxDetailed);
-  for (const SymbolResult& result : input.results.first(shown)) body += detail(input, result);
-  if (shown < input.results.size()) {
-    body += paragraph(fmt::format("Charts of the first {} of {} symbols; the tables above and the "
-                                  "CSV files hold all of them.",
-                                  shown, input.results.size()),
-                      "subtitle");
+std::vector<std::string> calendar_lines(std::span<const SymbolResult> results) {
+  constexpr std::size_t kNamed = 8;
+  std::map<std::pair<double, Asset>, std::vector<std::string>> groups;
+  for (const SymbolResult& result : results) {
+    groups[{result.plan.bars_per_year, result.plan.rules.asset}].push_back(
+        io::one_line(result.plan.bars->symbol));
   }
+  std::vector<std::string> lines;
+  for (auto& [key, symbols] : groups) {
+    const std::size_t more = symbols.size() > kNamed ? symbols.size() - kNamed : 0;
+    symbols.resize(symbols.size() - more);
+    lines.push_back(fmt::format("{}{}: {}, {:g} bars a year", fmt::join(symbols, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "",
+                                name_of(key.second), key.first));
+  }
+  return lines;
+}
+
+std::string report_html(const ReportInput& input) {
+  Shown shown;
+  for (const std::size_t i : telling_symbols(input.results, kMaxDetailed)) {
+    shown.push_back(&input.results[i]);
+  }
+  std::string body =
+      paragraph(scope_of(input), "subtitle") + verdicts(input) + universe_section(input);
+  if (shown.size() < input.results.size()) {
+    body += paragraph(
+        fmt::format("What follows shows {} of {} symbols: those where the strategies did best "
+                    "against buy-hold on average, those in the middle and those where they did "
+                    "worst, a third each. The table of forecasts and the files hold all of them.",
+                    shown.size(), input.results.size()),
+        "subtitle");
+  }
+  body += headline(shown) + forecast_table(input) + activity(shown);
+  for (const SymbolResult* result : shown) body += detail(input, *result);
   body += data_section(input) + rules_section(input);
   const std::string title =
       input.results.size() == 1

@@ -27,6 +27,9 @@ struct ReportInput {
 
 std::string report_html(const ReportInput& input);
 
+// "AAPL, GOOGL: stock, 252 bars a year", one for each pair of these that occurs.
+std::vector<std::string> calendar_lines(std::span<const SymbolResult> results);
+
 // "All 50 decisions ... bit for bit" or how many were not.
 std::string lookahead_sentence(const LookaheadCheck& check);
 

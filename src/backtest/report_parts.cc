@@ -30,7 +30,29 @@ std::string decimal(double value, int decimals) {
 
 std::string significant(double value, int digits) {
   if (!std::isfinite(value)) return std::string(kUndefinedMark);
-  return fmt::format("{:.{}g}", value, digits);
+  std::string text = fmt::format("{:#.{}g}", value, digits);  // zeros at the end count too
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::string points(double value) {
+  if (!std::isfinite(value)) return std::string(kUndefinedMark);
+  return fmt::format("{:+.2f}", 100 * value);
+}
+
+std::string p_value(double value) { return value < 0.001 ? "< 0.001" : decimal(value, 3); }
+
+std::string price(double value) {
+  const double size = std::abs(value);
+  return decimal(value, size >= 10 ? 2 : size >= 0.1 ? 4 : 8);
+}
+
+std::string bars_in_words(std::size_t count) {
+  return count == 1 ? "one bar" : fmt::format("{} bars", count);
+}
+
+std::string section(std::string_view title, const std::string& body) {
+  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", report::escape_xml(title), body);
 }
 
 std::string paragraph(std::string_view text, std::string_view css_class) {

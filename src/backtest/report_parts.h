@@ -12,7 +12,12 @@ namespace toto::backtest {
 std::string percent(double value, int decimals = 2);    // "+1.25 %", "–" if undefined
 std::string share(double value, int decimals = 2);      // "1.25 %", of what has no direction
 std::string decimal(double value, int decimals = 2);    // "1.25", "–" if undefined
-std::string significant(double value, int digits = 4);  // "1.234e+05" where it must be
+std::string significant(double value, int digits = 4);  // "1.230", "1.234e+05" where it must be
+std::string points(double value);   // "+1.25": percentage points, of a difference of percentages
+std::string p_value(double value);  // "0.123", "< 0.001"
+std::string price(double value);    // with as many decimals as its size asks for, zeros too
+std::string bars_in_words(std::size_t count);  // "one bar", "2 bars"
+std::string section(std::string_view title, const std::string& body);
 std::string paragraph(std::string_view text, std::string_view css_class = {});
 std::string list_of_sentences(const std::vector<std::string>& sentences);
 
@@ -46,6 +51,16 @@ class Table {
   bool dense_ = false;
   std::vector<std::vector<Cell>> rows_;
 };
+
+// Beyond these a page of charts and long tables helps nobody.
+inline constexpr std::size_t kMaxDetailed = 12;
+
+inline const ForecastAccuracy& close_accuracy(const SymbolResult& result) {
+  return result.accuracy[static_cast<std::size_t>(Target::close)];
+}
+
+std::string verdicts(const ReportInput& input);          // the section in plain words
+std::string universe_section(const ReportInput& input);  // all symbols together; of one, nothing
 
 // The sections about one symbol, in the order of the report.
 std::string symbol_charts(const SymbolResult& result);  // equity, drawdown, rolling Sharpe

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <span>
 #include <tuple>
@@ -18,7 +17,6 @@ namespace toto::backtest {
 namespace {
 
 constexpr double kBasisPoint = 1e-4;
-constexpr float kGap = std::numeric_limits<float>::quiet_NaN();
 
 std::string heading(std::string_view text) {
   return fmt::format("<h3>{}</h3>\n", report::escape_xml(text));
@@ -27,10 +25,6 @@ std::string heading(std::string_view text) {
 std::string chart_box(const report::LineChart& chart) {
   return heading(chart.title) + "<div class=\"wide-box lines\">\n" + report::line_chart_svg(chart) +
          "</div>\n";
-}
-
-std::string bars_in_words(std::size_t count) {
-  return count == 1 ? "one bar" : fmt::format("{} bars", count);
 }
 
 // Of consecutive bars; none where a calendar has no label for them.
@@ -45,23 +39,6 @@ std::vector<std::int64_t> seconds_of(const Bars& bars, std::size_t first, std::s
   return usable ? times : std::vector<std::int64_t>();
 }
 
-// One line for each strategy, in its own colour in every chart.
-template <typename Values>
-report::LineChart lines_of(const SymbolResult& result, std::string title, std::string y_label,
-                           const Values& values) {
-  report::LineChart chart{
-      .title = std::move(title),
-      .y_label = std::move(y_label),
-      .times = seconds_of(*result.plan.bars, result.plan.first, result.plan.count),
-      .lines = {}};
-  for (const StrategyResult& strategy : result.strategies) {
-    chart.lines.push_back({.label = std::string(name_of(strategy.strategy)),
-                           .values = values(strategy),
-                           .color = static_cast<std::size_t>(strategy.strategy)});
-  }
-  return chart;
-}
-
 std::vector<float> drawdowns(const Simulation& simulation) {
   std::vector<float> values;
   double peak = 1;
@@ -72,17 +49,44 @@ std::vector<float> drawdowns(const Simulation& simulation) {
   return values;
 }
 
-std::vector<float> rolling_sharpe(const Simulation& simulation, std::size_t window, double year) {
-  std::vector<float> values;
-  for (std::size_t i = 0; i < simulation.returns.size(); ++i) {
-    if (i + 1 < window) {
-      values.push_back(kGap);
-      continue;
-    }
-    const auto recent = std::span(simulation.returns).subspan(i + 1 - window, window);
-    values.push_back(static_cast<float>(sharpe_ratio(recent, year)));
+using Strategies = std::vector<const StrategyResult*>;
+
+Strategies strategies_of(const SymbolResult& result) {
+  Strategies strategies;
+  for (const StrategyResult& strategy : result.strategies) strategies.push_back(&strategy);
+  return strategies;
+}
+
+// Nine lines that cross each other all the time show nothing: the benchmark and the three
+// strategies that earned most are enough.
+Strategies leaders_of(const SymbolResult& result) {
+  constexpr std::size_t kShown = 3;
+  Strategies strategies = strategies_of(result);
+  const auto key = [](const StrategyResult* s) {
+    return std::tuple(s->strategy != Strategy::buy_hold, -s->metrics.total_return);
+  };
+  std::stable_sort(
+      strategies.begin(), strategies.end(),
+      [&](const StrategyResult* a, const StrategyResult* b) { return key(a) < key(b); });
+  strategies.resize(std::min(strategies.size(), kShown + 1));
+  return strategies;
+}
+
+// One line for each strategy, in its own colour in every chart.
+template <typename Values>
+report::LineChart lines_of(const SymbolResult& result, const Strategies& strategies,
+                           std::string title, std::string y_label, const Values& values) {
+  report::LineChart chart{
+      .title = std::move(title),
+      .y_label = std::move(y_label),
+      .times = seconds_of(*result.plan.bars, result.plan.first, result.plan.count),
+      .lines = {}};
+  for (const StrategyResult* strategy : strategies) {
+    chart.lines.push_back({.label = std::string(name_of(strategy->strategy)),
+                           .values = values(*strategy),
+                           .color = static_cast<std::size_t>(strategy->strategy)});
   }
-  return values;
+  return chart;
 }
 
 std::string month_name(const Bars& bars, std::size_t bar) {
@@ -128,10 +132,11 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
   const std::size_t history = std::min(first, kHistory);
   report::FanChart chart;
   chart.title = std::move(title);
+  const std::string before = bars_in_words(result.plan.rules.lag) + " before";
   chart.subtitle =
-      fmt::format("each bar as it was forecast {} before it",
-                  result.plan.rules.lag == 1 ? std::string("one bar")
-                                             : fmt::format("{} bars", result.plan.rules.lag));
+      fmt::format("not one forecast but {}: the band and median of each bar were forecast {} it",
+                  end - begin, before);
+  chart.origin_label = fmt::format("Each bar's band was forecast {}", before);
   chart.y_label = "close";
   chart.warn_untrained = !trained;
   chart.max_history = static_cast<int>(kHistory);
@@ -142,8 +147,10 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
   for (std::size_t i = first - history; i < first; ++i) {
     chart.history.push_back(static_cast<float>(bars.close[i]));
   }
-  report::FanChart::Band wide{.label = "80 %", .low = {}, .high = {}};
-  report::FanChart::Band narrow{.label = "40 %", .low = {}, .high = {}};
+  report::FanChart::Band wide{
+      .label = fmt::format("80 %, forecast {}", before), .low = {}, .high = {}};
+  report::FanChart::Band narrow{
+      .label = fmt::format("40 %, forecast {}", before), .low = {}, .high = {}};
   for (std::size_t k = begin; k < end; ++k) {
     const TargetForecast& forecast = forecast_of(result.forecasts[k], Target::close);
     chart.median.push_back(static_cast<float>(forecast.quantiles[4]));
@@ -160,18 +167,24 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
 }  // namespace
 
 std::string symbol_charts(const SymbolResult& result) {
-  std::string html =
-      chart_box(lines_of(result, "Equity", "equity, starting from 1", [](const StrategyResult& s) {
-        return std::vector<float>(s.simulation.equity.begin(), s.simulation.equity.end());
-      }));
-  html += chart_box(lines_of(result, "Drawdown", "percent below the highest equity so far",
+  std::string html = chart_box(lines_of(result, strategies_of(result), "Equity",
+                                        "equity, starting from 1", [](const StrategyResult& s) {
+                                          return std::vector<float>(s.simulation.equity.begin(),
+                                                                    s.simulation.equity.end());
+                                        }));
+  html += chart_box(lines_of(result, strategies_of(result), "Drawdown",
+                             "percent below the highest equity so far",
                              [](const StrategyResult& s) { return drawdowns(s.simulation); }));
   constexpr std::size_t kWindow = 20;
   if (result.plan.count <= kWindow) return html;
   const double year = result.plan.bars_per_year;
-  return html + chart_box(lines_of(result, fmt::format("Sharpe ratio of the last {} bars", kWindow),
-                                   "annualised", [&](const StrategyResult& s) {
-                                     return rolling_sharpe(s.simulation, kWindow, year);
+  return html + chart_box(lines_of(result, leaders_of(result),
+                                   fmt::format("Sharpe ratio of the last {} bars", kWindow),
+                                   "annualised; buy-hold and the three strategies that earned most",
+                                   [&](const StrategyResult& s) {
+                                     const auto values =
+                                         rolling_sharpe(s.simulation.returns, kWindow, year);
+                                     return std::vector<float>(values.begin(), values.end());
                                    }));
 }
 
@@ -231,16 +244,19 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
                       "subtitle");
   }
   const std::size_t lag = result.plan.rules.lag;
-  Table table(
-      {"Decided before the bar", bars_in_words(lag), bars_in_words(other_lag), "difference"});
+  Table table({"Decided before the bar", bars_in_words(lag), bars_in_words(other_lag),
+               "difference, points"});
   for (const StrategyResult& strategy : result.strategies) {
     const StrategyResult* late = other->find(strategy.strategy);
     if (late == nullptr) continue;
     const double here = strategy.metrics.total_return, there = late->metrics.total_return;
-    table.add({name_of(strategy.strategy), percent(here), percent(there), percent(there - here)});
+    table.add({name_of(strategy.strategy), percent(here), percent(there), points(there - here)});
   }
   return html +
-         paragraph("An edge that one more bar of delay destroys may be an artefact of timing.",
+         paragraph(other_lag > lag
+                       ? "An edge that one more bar of delay destroys may be an artefact of timing."
+                       : "An edge that is there only when decided later, with fresher bars, may be "
+                         "an artefact of timing.",
                    "subtitle") +
          table.html();
 }
@@ -291,28 +307,27 @@ std::string coverage_table(const SymbolResult& result) {
 
 std::string worst_trades(const SymbolResult& result) {
   constexpr std::size_t kShown = 10;
-  struct Item {
-    Strategy strategy;
-    const Trade* trade;
+  // The same fills under several strategies are one trade; holding is nobody's decision.
+  const auto key_of = [](const Trade& trade) {
+    return std::tuple(trade.net_return, trade.exit_bar, trade.entry_bar, trade.side,
+                      trade.entry_price, trade.exit_price);
   };
-  std::vector<Item> items;
+  std::map<decltype(key_of(Trade())), std::vector<std::string_view>> trades;
   for (const StrategyResult& strategy : result.strategies) {
-    for (const Trade& trade : strategy.simulation.trades)
-      items.push_back({strategy.strategy, &trade});
+    if (strategy.strategy == Strategy::buy_hold) continue;
+    for (const Trade& trade : strategy.simulation.trades) {
+      trades[key_of(trade)].push_back(name_of(strategy.strategy));
+    }
   }
-  const auto order = [](const Item& item) {
-    return std::tuple(item.trade->net_return, item.strategy, item.trade->exit_bar,
-                      item.trade->side);
-  };
-  std::sort(items.begin(), items.end(),
-            [&](const Item& a, const Item& b) { return order(a) < order(b); });
-  items.resize(std::min(items.size(), kShown));
   const Bars& bars = *result.plan.bars;
   Table table({"Strategy", "side", "in", "at", "out", "at", "return"}, 2);
-  for (const auto& [strategy, trade] : items) {
-    table.add({name_of(strategy), name_of(trade->side), bars.time_text(trade->entry_bar),
-               significant(trade->entry_price, 7), bars.time_text(trade->exit_bar),
-               significant(trade->exit_price, 7), percent(trade->net_return)});
+  std::size_t shown = 0;
+  for (const auto& [key, strategies] : trades) {
+    if (++shown > kShown) break;
+    const auto& [net_return, exit_bar, entry_bar, side, entry_price, exit_price] = key;
+    table.add({fmt::format("{}", fmt::join(strategies, ", ")), name_of(side),
+               bars.time_text(entry_bar), price(entry_price), bars.time_text(exit_bar),
+               price(exit_price), percent(net_return)});
   }
   return heading("Worst trades") + table.html();
 }

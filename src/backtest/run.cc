@@ -66,6 +66,16 @@ Rules rules_of(const RunOptions& options, Asset asset, double year) {
   return rules;
 }
 
+// Target bars there can be from the end, each with enough history at its decision.
+std::size_t most_windows(const Bars& bars, const RunOptions& options) {
+  std::size_t first = options.lag;
+  while (first < bars.size() &&
+         num_points(options.transform, first - options.lag, options.lag) < kMinPoints) {
+    ++first;
+  }
+  return bars.size() - std::min(first, bars.size());
+}
+
 // Empty, or why this symbol cannot be run.
 std::string skip_reason(const Bars& bars, const TargetBars& targets, const RunOptions& options) {
   if (targets.count == 0) {
@@ -80,10 +90,12 @@ std::string skip_reason(const Bars& bars, const TargetBars& targets, const RunOp
           ? 0
           : num_points(options.transform, targets.first - options.lag, options.lag);
   if (points >= kMinPoints) return {};
+  const std::size_t most = most_windows(bars, options);
   return fmt::format(
       "{}: {} has too little history: {} points at its first decision, expected at least {}; it "
-      "has {} bars",
-      bars.file, bars.symbol, points, kMinPoints, bars.size());
+      "has {} bars, {}",
+      bars.file, bars.symbol, points, kMinPoints, bars.size(),
+      most == 0 ? "too few for any window" : fmt::format("enough for --windows {} at most", most));
 }
 
 }  // namespace
@@ -104,6 +116,14 @@ TimeBound parse_bound(std::string_view text) {
   return bound;
 }
 
+std::string fill_warning(const RunOptions& options) {
+  if (!options.fill_at_close || options.lag > 1) return {};
+  return "with --fill close and a decision lag of 1 every market fill happens at the very close "
+         "the "
+         "decision was made from, which nobody can know and still trade at; --decision-lag 2 or "
+         "--fill open is what can be done";
+}
+
 RunPlan plan_run(std::span<const Bars> bars, const RunOptions& options) {
   RunPlan plan;
   for (const Bars& symbol : bars) {
@@ -115,7 +135,7 @@ RunPlan plan_run(std::span<const Bars> bars, const RunOptions& options) {
       continue;
     }
     const Asset asset = options.asset.value_or(detect_asset(symbol));
-    const double year = bars_per_year(symbol, asset);
+    const double year = options.bars_per_year.value_or(bars_per_year(symbol, asset));
     plan.symbols.push_back({.bars = &symbol,
                             .bars_per_year = year,
                             .first = targets.first,

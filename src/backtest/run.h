@@ -37,9 +37,10 @@ struct RunOptions {
   std::optional<TimeBound> from, to;
   std::size_t lag = 1;
   Transform transform = Transform::pct;
-  double return_scale = 1;        // see SourceOptions
-  std::optional<Asset> asset;     // none: detected
-  std::optional<double> fee_bps;  // none: 5 for stocks, 15 for crypto
+  double return_scale = 1;              // see SourceOptions
+  std::optional<Asset> asset;           // none: detected
+  std::optional<double> bars_per_year;  // none: see bars_per_year()
+  std::optional<double> fee_bps;        // none: 5 for stocks, 15 for crypto
   double slippage_bps = 5;
   double borrow_apr = 0;
   bool fill_at_close = false;
@@ -47,6 +48,9 @@ struct RunOptions {
   bool tune_offsets = false;
   std::vector<Strategy> strategies = {kStrategies.begin(), kStrategies.end()};
 };
+
+// What a run with these options promises that no trader can have, a sentence; empty if nothing.
+std::string fill_warning(const RunOptions& options);
 
 // One symbol's part of a run. Target bar k is bars[first + k].
 struct SymbolPlan {

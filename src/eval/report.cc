@@ -152,6 +152,9 @@ void write_json(const EvalReport& report, const io::TextSink& sink) {
   io::write_engine(json, report.engine);
   json.field("horizon", report.windows.horizon).field("windows", report.windows.windows);
   json.field("stride", report.windows.stride).field("context", report.context);
+  json.key("samples");
+  report.samples > 0 ? json.value(report.samples) : json.null();
+  json.field("missing", report.missing);
   json.key("datasets").begin_array();
   for (const DatasetResult& result : report.datasets) write_dataset(json, result, sink);
   json.end_array();

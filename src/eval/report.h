@@ -17,6 +17,8 @@ struct EvalReport {
   io::EngineBlock engine = {};
   WindowOptions windows = {};                // as asked for, the stride filled in
   int context = 0;                           // points of history the model sees at most
+  int samples = 0;                           // sampled paths; 0: exact as far as a patch reaches
+  std::string missing = "ffill";             // how gaps in the history are filled
   std::vector<DatasetResult> datasets = {};  // each with at least one series
 
   RatioMean overall(Contender baseline) const;  // over the data sets

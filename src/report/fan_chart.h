@@ -34,6 +34,9 @@ struct FanChart {
   std::size_t first_step = 1;   // number of history[0], where steps are numbered
   int max_history = 0;          // newest points drawn; 0: three times the horizon, at least 120
   bool warn_untrained = false;  // say that the weights were never trained
+  // Where the forecast begins; empty: "Forecast after" the last step of the history. With a text of
+  // its own no line or band grows out of the history: each step may have been forecast by itself.
+  std::string origin_label = {};
 };
 
 // One drawing of 880 x about 460 that stands alone, light or dark as the viewer prefers. At most a

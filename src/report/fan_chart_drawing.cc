@@ -98,7 +98,8 @@ class Drawing {
               .low = axis.low,
               .high = axis.high};
     origin_x_ = frame_.x(view_.history.empty() ? 0 : view_.history.size() - 1);
-    origin_label_ = view_.history.empty()
+    origin_label_ = !chart().origin_label.empty() ? clean_text(chart().origin_label)
+                    : view_.history.empty()
                         ? "Forecast from " + view_.when(0)
                         : "Forecast after " + view_.when(view_.history.size() - 1);
     const double width = text_width(origin_label_, kSmallSize);
@@ -348,7 +349,7 @@ FanView::FanView(const FanChart& checked_chart) : chart(checked_chart), history(
       high = std::max(high, static_cast<double>(value));
     }
   };
-  continues = within_moves(history, chart.median.front());
+  continues = chart.origin_label.empty() && within_moves(history, chart.median.front());
   include(history);
   include(chart.median);
   include(chart.actual);

@@ -1,12 +1,13 @@
 """The table of results: what is scored here agrees with its definitions, and no bound holds by
 default.
 
-Run with the virtual environment that tools/make_results.py describes: python -m unittest, or this
-file by itself. It is no part of ctest: nothing in it is needed to build or test the product.
+`make scripts` runs it. Needs NumPy alone: nothing is fitted here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 import tempfile
 import unittest
@@ -36,6 +37,7 @@ def report(wql: float, mae: float = 1.0, coverage: float = 0.8) -> dict[str, Any
         "windows": 2,
         "metrics": {name: figures for name in names},
         "ratios": {name: ratios for name in names[1:]},
+        "series_geometric_mean": {name: ratios for name in names[1:]},
     }
 
 
@@ -67,6 +69,21 @@ class Scores(unittest.TestCase):
             make_results.check_agreement(task(), dataset)
 
 
+    def test_one_absurd_window_is_named_and_left_out(self) -> None:
+        values = np.tile([1.0, 3.0], 60)
+        many = HeldOut("m4", "M4 Daily, some", "", "", 1, 2, 50, 2, {"s": values})
+        quantiles = make_results.naive_quantiles(many)
+        quantiles[7] -= 1000.0
+        score = make_results.score(many, quantiles)
+        self.assertGreater(score.worst_share, 0.9)
+        self.assertEqual(score.without_worst, 1.0, "what is left is seasonal naive itself")
+        row = make_results.Row(many, 50, report(0.5), {"AutoETS": score})
+        note = make_results.single_windows([row], ["AutoETS"])
+        self.assertIn("single window of s", note)
+        self.assertIn("left out: AutoETS 1.000", note)
+        self.assertEqual(make_results.single_windows([], []), "")
+
+
 class Checks(unittest.TestCase):
     def passed(self, found: list[dict[str, Any]]) -> list[bool]:
         return [check["passed"] for check in found]
@@ -89,6 +106,16 @@ class Checks(unittest.TestCase):
         self.assertIn("other", found[2]["name"])
 
 
+    def test_a_missed_aim_and_the_pooled_prices_are_said(self) -> None:
+        text = make_results.checks_table(make_results.checks(rows(prices=0.6), complete=True))
+        self.assertIn("| 0.600 | 0.70 | pass | 0.58 | **missed** |", text)
+        self.assertIn("| 0.600 | 0.95 | pass | 0.80 | reached |", text)
+        held = rows(prices=0.6)
+        held[0].model["ratios"]["persistence"] = {"mae": 1.044}
+        self.assertIn("| 1.044 | 1.02 | **over**, not judged |", make_results.pooled_prices(held))
+        self.assertEqual(make_results.pooled_prices(rows(other=0.6)), "")
+
+
 class Card(unittest.TestCase):
     def test_the_table_replaces_the_one_before(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -102,6 +129,14 @@ class Card(unittest.TestCase):
         self.assertIn("second", text)
         self.assertNotIn("first", text)
         self.assertEqual(text.count(make_results.BEGIN), 1)
+
+
+    def test_card_and_description_name_the_weights_that_are_shipped(self) -> None:
+        model = make_results.CARD.parent
+        shipped = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
+        self.assertIn(shipped, make_results.CARD.read_text())
+        told = json.loads((model / "training.json").read_text())
+        self.assertEqual(told["model_safetensors_sha256"], shipped)
 
 
 class Kept(unittest.TestCase):
@@ -121,6 +156,7 @@ class Kept(unittest.TestCase):
             tempfile.TemporaryDirectory() as folder,
             unittest.mock.patch.object(statistical_baselines, "_model", lambda *_: Fake()),
             unittest.mock.patch.object(statistical_baselines, "PART", 1),
+            unittest.mock.patch("importlib.metadata.version", lambda _: "1"),
         ):
             with self.assertRaises(KeyboardInterrupt):
                 statistical_baselines.forecast(task(), "AutoETS", 100, Path(folder))

@@ -1,7 +1,6 @@
 """The training's forward pass against the reference's modules.
 
-Run with the virtual environment that tools/train_bundled.py describes: python -m unittest, or this
-file by itself. It is no part of ctest: PyTorch is not needed to build or test the product.
+`make train-test` runs it. It is no part of ctest: PyTorch is not needed to build or test the product.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """A training run can be repeated and interrupted, and does not see what it is judged on.
 
-Run as tests/tools/train_network_test.py is.
+`make train-test` runs it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import sys
@@ -66,8 +67,8 @@ class Run(unittest.TestCase):
 
     def test_same_seed_gives_the_same_weights(self) -> None:
         first, second = train_bundled.Training(PLAN), train_bundled.Training(PLAN)
-        advance(first, 6)
-        advance(second, 6)
+        advance(first, 200)
+        advance(second, 200)
         self.assertEqual(fingerprint(first), fingerprint(second))
 
     def test_interruption_changes_nothing(self) -> None:
@@ -136,6 +137,12 @@ class Command(unittest.TestCase):
         self.run_command("parts", "--steps", "5", "--decay", "2", "--minutes", "1e-9")
         self.assertEqual(self.run_command("parts", "--resume"), whole)
         self.assertEqual(self.steps("parts"), ["step", "1", "2", "3", "4", "5"])
+
+    def test_the_description_names_the_exported_file(self) -> None:
+        self.run_command("run", "--steps", "1")
+        told = json.loads((self.folder / "run" / "training.json").read_text())
+        exported = (self.folder / "run" / "model" / "model.safetensors").read_bytes()
+        self.assertEqual(told["model_safetensors_sha256"], hashlib.sha256(exported).hexdigest())
 
     def test_a_run_can_be_ended_elsewhere_and_goes_on(self) -> None:
         self.run_command("run", "--steps", "3")

@@ -1,0 +1,35 @@
+// What a run was made from: each data file by its hash, so that a run repeated later can say that a
+// file is not what it was.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backtest/bars.h"
+#include "io/json.h"
+
+namespace toto::backtest {
+
+struct DataFile {
+  std::string file = {};
+  std::string sha256 = {};
+  std::size_t rows = 0;  // bars of all its symbols
+  std::string first = {}, last = {};
+  bool operator==(const DataFile&) const = default;
+};
+
+// One for each file, in the order of `bars`.
+std::vector<DataFile> data_files(std::span<const Bars> bars);
+
+// The "data" array of a results.json.
+void write_data_files(io::JsonWriter& json, std::span<const DataFile> files);
+// Empty where a results.json has none. Error(corrupt_file) naming `path`.
+std::vector<DataFile> read_data_files(const io::Json& results, const std::string& path);
+
+// A sentence for each file that is not what it was, is new or has gone; `origin` says since when.
+std::vector<std::string> data_changes(std::span<const DataFile> earlier,
+                                      std::span<const DataFile> now, const std::string& origin);
+
+}  // namespace toto::backtest

@@ -1,0 +1,91 @@
+// The section of the report about all symbols together.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backtest/report_parts.h"
+#include "backtest/universe.h"
+
+namespace toto::backtest {
+namespace {
+
+std::string symbol_return(const SymbolReturn& item) {
+  return fmt::format("{} {}", item.symbol, percent(item.total_return, 1));
+}
+
+std::string strategies_table(std::span<const UniverseRow> rows, std::size_t num_symbols) {
+  std::vector<std::string> header = {"Strategy", "median return", "mean",  "ahead of buy-hold",
+                                     "best",     "worst",         "trades"};
+  const bool has_portfolio = rows.front().portfolio.has_value();
+  if (has_portfolio) {
+    header.insert(header.end(), {"portfolio", "its Sharpe", "its drawdown"});
+  }
+  Table table(header);
+  for (const UniverseRow& row : rows) {
+    std::vector<Table::Cell> cells = {name_of(row.strategy),
+                                      percent(row.median_return),
+                                      percent(row.mean_return),
+                                      row.strategy == Strategy::buy_hold
+                                          ? std::string()
+                                          : fmt::format("{} of {}", row.num_ahead, num_symbols),
+                                      symbol_return(row.best),
+                                      symbol_return(row.worst),
+                                      fmt::format("{}", row.num_trades)};
+    if (has_portfolio) {
+      cells.emplace_back(percent(row.portfolio->total_return));
+      cells.emplace_back(decimal(row.portfolio->sharpe));
+      cells.emplace_back(percent(row.portfolio->max_drawdown));
+    }
+    table.add(std::move(cells));
+  }
+  return table.dense().html();
+}
+
+// Every symbol in a row of its own, those where the strategies did best first.
+std::string symbols_table(std::span<const SymbolResult> results) {
+  std::vector<std::string> header = {"Symbol", "strategies over buy-hold, mean, points"};
+  for (const StrategyResult& strategy : results.front().strategies) {
+    header.emplace_back(name_of(strategy.strategy));
+  }
+  Table table(header);
+  std::vector<const SymbolResult*> order;
+  for (const SymbolResult& result : results) order.push_back(&result);
+  std::stable_sort(order.begin(), order.end(), [](const SymbolResult* a, const SymbolResult* b) {
+    return mean_excess(*a) > mean_excess(*b);
+  });
+  for (const SymbolResult* result : order) {
+    const double benchmark = result->find(Strategy::buy_hold)->metrics.total_return;
+    std::vector<Table::Cell> cells = {result->plan.bars->symbol, points(mean_excess(*result))};
+    for (const StrategyResult& strategy : result->strategies) {
+      const double value = strategy.metrics.total_return;
+      cells.emplace_back(percent(value, 1), value > benchmark   ? Table::Mark::better
+                                            : value < benchmark ? Table::Mark::worse
+                                                                : Table::Mark::none);
+    }
+    table.add(std::move(cells));
+  }
+  return table.dense().html();
+}
+
+}  // namespace
+
+std::string universe_section(const ReportInput& input) {
+  if (input.results.size() < 2) return {};
+  const std::vector<UniverseRow> rows = by_median(universe_of(input.results));
+  const std::string portfolio =
+      rows.front().portfolio
+          ? "The portfolio splits the money evenly over the symbols before the first bar and "
+            "leaves it there."
+          : "The symbols do not share their bars, so they make no portfolio.";
+  std::string body =
+      paragraph("Total returns after all costs, by their median over the symbols. " + portfolio,
+                "subtitle") +
+      strategies_table(rows, input.results.size());
+  if (input.results.size() > kMaxDetailed) {
+    body += paragraph("Total return of every symbol, marked against its buy-hold.", "subtitle") +
+            symbols_table(input.results);
+  }
+  return section("All symbols together", body);
+}
+
+}  // namespace toto::backtest

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Tests of the scripts beside the product, each kind in a virtual environment of its own, which is
+# kept: check_scripts.sh BUILD_FOLDER results|train. `results` also has quantstats read a backtest of
+# the built command.
+set -euo pipefail
+build=$(realpath "$1")
+case "${2:-}" in
+  results) packages=(numpy==2.4.6 pandas==3.1.1 quantstats==0.0.86) ;;
+  train) packages=(toto-ts==0.2.0 scipy==1.17.1) ;;
+  *) echo "usage: $0 BUILD_FOLDER results|train" >&2; exit 2 ;;
+esac
+
+python3 -c 'import ensurepip, venv' 2>/dev/null || {
+  echo "error: Python cannot make virtual environments; run: apt-get install python3-venv" >&2
+  exit 1
+}
+python=$build/scripts-$2/bin/python
+if [ ! -f "$build/scripts-$2/ready" ]; then
+  python3 -m venv --clear "$build/scripts-$2"
+  "$python" -m pip install --quiet --disable-pip-version-check "${packages[@]}"
+  touch "$build/scripts-$2/ready"
+fi
+
+if [ "$2" = train ]; then
+  exec "$python" -W ignore -m unittest tests/tools/train_network_test.py tests/tools/train_run_test.py
+fi
+"$python" -m unittest tests/tools/results_test.py
+run=$(mktemp -d)
+trap 'rm -rf "$run"' EXIT
+"$build/toto" backtest examples/data/AAPL.csv examples/data/BTCUSD.csv --windows 60 --no-lag-test --no-cache \
+  --output-dir "$run" >/dev/null 2>&1
+"$python" tests/backtest_quantstats.py "$run"
