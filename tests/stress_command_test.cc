@@ -111,6 +111,18 @@ TEST_F(StressCommandTest, RefusesBeforeAnythingRuns) {
   expect_refusal(2, {"f64"}, stress({"--dtype", "f64"}));
 }
 
+// `toto config test` is production-check, with the flags given to it.
+TEST_F(StressCommandTest, ConfigTestPassesItsFlagsOn) {
+  const Result result = run({"config", "test", "--model", model(), "--threads", "1", "--seed", "5",
+                             "--output-dir", "out", "--json", "-"},
+                            kLittleQuarantine);
+  const io::Json json = io::parse_json(result.out, "stdout");
+  EXPECT_EQ(at(json, "stress_mode").string, "production-check");
+  EXPECT_EQ(at(json, "seed").integer, 5);
+  EXPECT_EQ(at(json, "passed").boolean, result.exit_code == 0) << result.err;
+  EXPECT_EQ(contents_of(path("out/compile_stress_results_production-check.json")), result.out);
+}
+
 TEST_F(StressCommandTest, StopsOnInterrupt) {
   const Running running = start({"stress", "--mode", "full", "--output-dir", "out", "--progress",
                                  "--model", model(), "--threads", "1"});
