@@ -47,7 +47,7 @@ validate::CompareOptions options_of(const Flags& flags) {
          options.samples);
   }
   if (flags.exact) options.samples = 0;
-  const Settings settings = resolve_settings(flags.common);
+  const Settings settings = resolve_settings(flags.common, Modes::all);
   for (const std::string& warning : settings.warnings) print_warning(warning);
   options.engine = settings.engine;
   options.seed = settings.seed;

@@ -52,12 +52,21 @@ int write_switches(const Flags& flags,
   }
   io::write_file_atomically(path, env.text());
   json.end_object().end_object();
+  // Only `disable` is for going back: whoever enables means an optimised mode.
+  if (env.find("TOTO_DISABLE_COMPILE") == "0" && env.find("TOTO_COMPILE_MODE") == "reference" &&
+      values.back().first != "TOTO_COMPILE_MODE") {
+    print_warning(fmt::format(
+        "{} sets TOTO_COMPILE_MODE=reference, which stays in force; `toto config mode default` "
+        "turns the optimised modes on",
+        path));
+  }
   publish(flags.json, json.take(), text + fmt::format("in force after `source {}`\n", path));
   return 0;
 }
 
 int show(const Flags& flags) {
   const ConfigReport report = report_config(flags.common, flags.samples, flags.point);
+  for (const std::string& warning : report.warnings) print_warning(warning);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
@@ -67,6 +76,7 @@ int status(const Flags& flags) {
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
   const StatusReport report = report_status(read_env(path), path, exists);
+  for (const std::string& warning : report.warnings) print_warning(warning);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
@@ -90,6 +100,7 @@ int test(const Flags& flags) {
   pass("--plan-cache-size", flags.common.plan_cache_size);
   pass("--cache-dir", flags.common.cache_dir);
   pass("--output-dir", flags.output_dir);
+  pass("--json", flags.json);
   if (flags.common.no_cache) words.emplace_back("--no-cache");
   const std::string& file = settings_file().path();
   if (!file.empty()) words.insert(words.end(), {"--config", file});

@@ -67,6 +67,32 @@ std::optional<std::string> value_in_force(std::string_view key, const Settings& 
   return std::nullopt;
 }
 
+// Who decided a setting; nothing where that is simply the first who says something. The switches
+// have a say in these.
+std::optional<std::string> origin_in_force(std::string_view key, const Settings& settings) {
+  const Settings::Origins& origins = settings.origins;
+  if (key == "mode") return origins.mode;
+  if (key == "dtype") return origins.dtype;
+  if (key == "isa") return origins.isa;
+  if (key == "backend") return origins.backend;
+  if (key == "threads") return origins.threads;
+  if (key == "plan-cache-size") return origins.plan_cache_size;
+  if (key == "logs") return origins.logs;
+  return std::nullopt;
+}
+
+std::vector<std::string> warnings_of(const Settings& settings) {
+  std::vector<std::string> warnings = settings.warnings;
+  for (std::string& remark : remarks_on_variables()) warnings.push_back(std::move(remark));
+  return warnings;
+}
+
+void write_warnings(io::JsonWriter& json, const std::vector<std::string>& warnings) {
+  json.key("warnings").begin_array();
+  for (const std::string& warning : warnings) json.value(warning);
+  json.end_array();
+}
+
 // What holds when nobody says anything, of the settings that value_in_force leaves out.
 std::string default_value(std::string_view key) {
   if (key == "samples") return fmt::format("exact, then {} paths", kDefaultPaths);
@@ -91,15 +117,13 @@ ConfigReport report_config(const CommonFlags& common, const std::optional<std::s
   const Settings settings = resolve_settings(common);
   check_available(settings);
   check_forecast_settings(flags);
-  ConfigReport report{.file = settings_file().path(), .rows = {}};
+  ConfigReport report{
+      .file = settings_file().path(), .rows = {}, .warnings = warnings_of(settings)};
   for (const SettingSpec& spec : all_settings()) {
     std::vector<Choice> choices = choices_of(spec, flags);
     ConfigRow row{.name = spec.key, .value = {}, .origin = "default", .meaning = spec.meaning};
-    if (spec.key == "mode") {
-      row.origin = settings.origins.mode;  // the switches have a say in it
-    } else if (!choices.empty()) {
-      row.origin = choices.front().origin;
-    }
+    if (!choices.empty()) row.origin = choices.front().origin;
+    row.origin = origin_in_force(spec.key, settings).value_or(row.origin);
     row.value = value_in_force(spec.key, settings)
                     .value_or(choices.empty() ? default_value(spec.key) : choices.front().text);
     for (Choice& choice : choices) {
@@ -128,7 +152,9 @@ std::string json_text(const ConfigReport& report) {
     }
     json.end_array().end_object();
   }
-  return json.end_array().end_object().take();
+  json.end_array();
+  write_warnings(json, report.warnings);
+  return json.end_object().take();
 }
 
 std::string table_text(const ConfigReport& report) {
@@ -165,11 +191,17 @@ StatusReport report_status(const EnvFile& env, std::string path, bool exists) {
   }
   try {
     const Settings settings = resolve_settings({});
-    report.mode = name_of(settings.engine.mode);
+    check_available(settings);
+    const EngineOptions engine = resolve_options(settings.engine);
+    report.warnings = warnings_of(settings);
+    report.mode = name_of(engine.mode);
     report.origin = settings.origins.mode;
+    report.dtype = name_of(engine.dtype);
+    report.isa = name_of(engine.isa);
   } catch (const Error& error) {  // what is wrong is the answer here
     report.mode = "none";
     report.origin = error.what();
+    report.warnings = remarks_on_variables();
   }
   return report;
 }
@@ -185,16 +217,19 @@ std::string json_text(const StatusReport& report) {
       .field("exists", report.exists)
       .field("sourced", report.sourced)
       .field("mode", report.mode)
-      .field("origin", report.origin)
-      .key("variables")
-      .begin_array();
+      .field("origin", report.origin);
+  text_or_null("dtype", report.dtype.empty() ? std::nullopt : std::optional(report.dtype));
+  text_or_null("isa", report.isa.empty() ? std::nullopt : std::optional(report.isa));
+  json.key("variables").begin_array();
   for (const StatusReport::Row& row : report.rows) {
     json.begin_object().field("name", row.name);
     text_or_null("file", row.in_file);
     text_or_null("environment", row.in_environment);
     json.end_object();
   }
-  return json.end_array().end_object().take();
+  json.end_array();
+  write_warnings(json, report.warnings);
+  return json.end_object().take();
 }
 
 std::string table_text(const StatusReport& report) {
@@ -206,7 +241,9 @@ std::string table_text(const StatusReport& report) {
     text += fmt::format("{:<22}  {:<16}  {}\n", row.name, io::one_line(row.in_file.value_or("-")),
                         io::one_line(row.in_environment.value_or("-")));
   }
-  text += fmt::format("\nin force: {} ({})\n", report.mode, io::one_line(report.origin));
+  text += fmt::format("\nin force: {} ({})", report.mode, io::one_line(report.origin));
+  if (!report.dtype.empty()) text += fmt::format(", dtype {}, isa {}", report.dtype, report.isa);
+  text += "\n";
   if (!report.sourced) {
     text += fmt::format("the environment differs from the file: `source {}`\n", path);
   }

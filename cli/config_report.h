@@ -22,6 +22,7 @@ struct ConfigRow {
 struct ConfigReport {
   std::string file;  // the config file in use; empty: none
   std::vector<ConfigRow> rows;
+  std::vector<std::string> warnings = {};  // of the settings, and of names that are none
 };
 
 // Error(invalid_argument) for a value that is wrong and would be used.
@@ -39,8 +40,11 @@ struct StatusReport {
   std::string path;
   bool exists = false;
   std::vector<Row> rows = {};
-  std::string mode = {}, origin = {};  // in force now, by the environment
-  bool sourced = true;                 // the environment has what the file says
+  // In force now, as a forecast would run: "none" where it would be refused, the origin then says
+  // why.
+  std::string mode = {}, origin = {}, dtype = {}, isa = {};
+  std::vector<std::string> warnings = {};
+  bool sourced = true;  // the environment has what the file says
 };
 
 StatusReport report_status(const EnvFile& env, std::string path, bool exists);

@@ -19,6 +19,7 @@
 #include "output.h"
 #include "settings.h"
 #include "settings_file.h"
+#include "validate/zero_weights.h"
 
 namespace toto::cli {
 namespace {
@@ -89,6 +90,38 @@ Check check_model_files(const LoadedEngine& loaded) {
   return check;
 }
 
+// The bundled model is known: whoever has it under its name has these weights, or damaged ones.
+// Of others only what is lost altogether shows; the rest is for a golden (docs/verification.md).
+Check check_weights(const LoadedEngine& loaded) {
+  constexpr std::string_view kBundledSha256 =
+      "98d159250bb90d5a46de7d6dc2359bf3d26d7ec36f39af607df93e5a56c87aad";
+  const std::string& sha256 = loaded.engine.model().weights_sha256;
+  Check check{.name = "weights", .value = "no matrix is all zeros"};
+  if (loaded.model.name == kBundledModel) {
+    check.value += sha256 == kBundledSha256 ? ", the bundled ones" : ", not the bundled ones";
+    if (sha256 != kBundledSha256) {
+      check.status = Status::fail;
+      check.advice = fmt::format(
+          "the weights of {} have sha256 {}, expected {}: the file is damaged, install it again; a "
+          "model of your own needs another name",
+          kBundledModel, sha256, kBundledSha256);
+    }
+  } else {
+    check.value += "; nothing to compare their hash with: `toto verify --golden` does that";
+  }
+  try {
+    const std::vector<std::string> warnings = validate::zero_warnings(loaded.model.folder);
+    if (warnings.empty()) return check;
+    check.value.replace(0, check.value.find_first_of(",;"), "some are all zeros");
+    if (check.status == Status::ok) check.status = Status::warn;
+    check.advice += (check.advice.empty() ? "" : "; ") + warnings.front();
+  } catch (const Error& error) {  // it was all there a moment ago
+    check.status = Status::fail;
+    check.advice = error.what();
+  }
+  return check;
+}
+
 // Who says something, flag, variable or line of the config file. Wrong values have failed before.
 Check check_config(const CommonFlags& flags) {
   const ConfigReport report = report_config(flags, std::nullopt, std::nullopt);
@@ -102,6 +135,10 @@ Check check_config(const CommonFlags& flags) {
   }
   if (overruled > 0) {
     check.value += fmt::format("; {} overruled, see `toto config show`", overruled);
+  }
+  if (!report.warnings.empty()) {
+    check.status = Status::warn;
+    check.advice = fmt::format("{}", fmt::join(report.warnings, "; "));
   }
   return check;
 }
@@ -192,6 +229,7 @@ std::vector<Check> examine(const CommonFlags& flags) {
   checks.push_back(check_model(settings, loaded));
   if (loaded) {
     checks.push_back(check_model_files(*loaded));
+    checks.push_back(check_weights(*loaded));
     checks.push_back({.name = "kv cache", .value = loaded->engine.kv_cache_name()});
     checks.push_back(check_forecast(loaded->engine));
     checks.push_back(check_plans(loaded->engine, settings));

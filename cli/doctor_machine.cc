@@ -172,9 +172,15 @@ Check check_cache_folder(const Settings& settings) {
     check.status = Status::warn;
     check.advice += fmt::format("{}{}", check.advice.empty() ? "" : "; ", advice);
   };
-  if (const auto damaged = cache::damaged_entries(settings.cache_dir); !damaged.empty()) {
+  constexpr std::uint64_t kMostRead = 2'000'000'000;  // some seconds from a disk
+  const cache::EntriesCheck found = cache::check_entries(settings.cache_dir, kMostRead);
+  if (!found.damaged.empty()) {
     warn(fmt::format("{} of them damaged and of no use, made anew at the next start: {}",
-                     damaged.size(), damaged.front()));
+                     found.damaged.size(), found.damaged.front()));
+  }
+  if (found.unread_bytes > 0) {
+    check.value += fmt::format(", {:.1f} MB of it not compared with their checksums",
+                               static_cast<double>(found.unread_bytes) / 1e6);
   }
   struct stat status{};
   if (::stat(settings.cache_dir.c_str(), &status) == 0) {

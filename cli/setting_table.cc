@@ -1,6 +1,12 @@
 #include "setting_table.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+
+#include "base/nearest.h"
+#include "io/json.h"
 
 namespace toto::cli {
 namespace {
@@ -49,6 +55,34 @@ const SettingSpec* find_spec(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::vector<std::string_view> all_variables() {
+  std::vector<std::string_view> names;
+  for (const SettingSpec& spec : kSettings) {
+    for (const std::string_view variable : spec.variables) {
+      if (!variable.empty()) names.push_back(variable);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> remarks_on_variables() {
+  const std::vector<std::string_view> known = all_variables();
+  std::vector<std::string> remarks;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    // An empty variable is not set.
+    if (equals == std::string_view::npos || equals + 1 == text.size()) continue;
+    const std::string_view name = text.substr(0, equals);
+    if (!name.starts_with("TOTO_")) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    remarks.push_back(fmt::format("the variable {} is set, but no setting has this name{}",
+                                  io::quoted(name), did_you_mean(name, known)));
+  }
+  std::sort(remarks.begin(), remarks.end());
+  return remarks;
 }
 
 }  // namespace toto::cli

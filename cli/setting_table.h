@@ -4,7 +4,9 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace toto::cli {
 
@@ -19,5 +21,11 @@ std::span<const SettingSpec> all_settings();
 
 // By a key, a variable or a flag; null if it is none of them. In keys '_' counts as '-'.
 const SettingSpec* find_spec(std::string_view name);
+
+std::vector<std::string_view> all_variables();
+
+// A sentence for each TOTO_* variable of the environment that is set and that nothing reads, with
+// the name it was probably meant to be. Sorted.
+std::vector<std::string> remarks_on_variables();
 
 }  // namespace toto::cli

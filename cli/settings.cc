@@ -20,6 +20,7 @@ namespace {
 struct ModeChoice {
   Mode mode = Mode::standard;
   std::string origin = "default";
+  bool rolled_back = false;  // by a switch, not by asking for the mode
 };
 
 // What one place says about the mode: rollback switch, on/off switch, mode, in the order of their
@@ -27,8 +28,8 @@ struct ModeChoice {
 std::optional<ModeChoice> mode_of(const std::optional<Choice>& disable,
                                   const std::optional<Choice>& compile,
                                   const std::optional<Choice>& mode) {
-  if (disable && switch_value(*disable)) return ModeChoice{Mode::reference, disable->origin};
-  if (compile && !switch_value(*compile)) return ModeChoice{Mode::reference, compile->origin};
+  if (disable && switch_value(*disable)) return ModeChoice{Mode::reference, disable->origin, true};
+  if (compile && !switch_value(*compile)) return ModeChoice{Mode::reference, compile->origin, true};
   if (mode) return ModeChoice{parse_choice(*mode, parse_mode), mode->origin};
   return std::nullopt;
 }
@@ -66,17 +67,128 @@ bool find_switch(bool flag, const char* name, std::string& origin) {
   return switch_value(*choice);
 }
 
-void find_threads(const std::optional<std::string>& flag, Settings& settings) {
-  const auto threads = find_choice(flag, "--threads", {"TOTO_THREADS"});
-  if (!threads) return;
-  const int cores = usable_cores();
-  settings.engine.threads = whole_number(*threads, 1, 4 * cores);
-  settings.origins.threads = threads->origin;
-  if (settings.engine.threads > cores) {
-    settings.warnings.push_back(
-        fmt::format("{} is {}, more than the {} usable cores: the threads will wait for each other",
-                    threads->origin, settings.engine.threads, cores));
+bool is_flag(const Choice& choice) { return choice.origin.starts_with("--"); }
+
+// What stands beside a rollback must not stop it: in force, values that are wrong or that
+// `reference` mode does not have are left aside, and one warning names them. Not the model and the
+// seed, without which there is another forecast; and a misspelt flag is wrong usage as ever.
+class Rollback {
+ public:
+  explicit Rollback(const ModeChoice& mode, Modes modes)
+      : in_force_(mode.rolled_back && modes == Modes::one), switch_(mode.origin) {}
+
+  bool in_force() const { return in_force_; }
+
+  // Calls `use` with the choice, if there is one, and notes who said so.
+  template <typename Use>
+  void take(const std::optional<Choice>& choice, std::string& origin, const Use& use) {
+    if (!choice) return;
+    try {
+      use(*choice);
+      origin = choice->origin;
+    } catch (const Error&) {
+      if (!in_force_ || is_flag(*choice)) throw;
+      leave_aside(*choice, origin);
+    }
   }
+
+  void leave_aside(const Choice& choice, std::string& origin) {
+    names_.push_back(fmt::format("{} ({})", choice.origin, io::quoted(choice.text)));
+    origin = switch_;
+  }
+
+  void warn(std::vector<std::string>& warnings) const {
+    if (names_.empty()) return;
+    warnings.push_back(fmt::format("{} is in force: reference mode leaves {} aside", switch_,
+                                   fmt::join(names_, ", ")));
+  }
+
+ private:
+  bool in_force_;
+  std::string switch_;
+  std::vector<std::string> names_;
+};
+
+void find_dtype(const std::optional<std::string>& flag, Rollback& rollback, Settings& settings) {
+  const auto choice = find_choice(flag, "--dtype", {"TOTO_DTYPE"});
+  std::string& origin = settings.origins.dtype;
+  rollback.take(choice, origin, [&](const Choice& said) {
+    settings.engine.dtype = parse_choice(said, parse_dtype);
+  });
+  const DType dtype = settings.engine.dtype;
+  if (rollback.in_force() && dtype != DType::f32 && dtype != DType::f64) {
+    settings.engine.dtype = DType::f32;
+    rollback.leave_aside(*choice, origin);
+  }
+}
+
+void find_isa(const std::optional<std::string>& flag, Rollback& rollback, Settings& settings) {
+  const auto choice = find_choice(flag, "--isa", {"TOTO_ISA"});
+  std::string& origin = settings.origins.isa;
+  rollback.take(choice, origin,
+                [&](const Choice& said) { settings.engine.isa = parse_choice(said, parse_isa); });
+  if (isa_available(settings.engine.isa)) return;
+  if (!rollback.in_force()) {
+    fail(ErrorCode::invalid_argument,
+         "{} is {}, which this CPU does not have; its best is {}: use auto", choice->origin,
+         choice->text, name_of(best_isa()));
+  }
+  settings.engine.isa = Isa::automatic;
+  rollback.leave_aside(*choice, origin);
+}
+
+// Accepted so that a profile made for torch.compile works unchanged; there is one backend, and
+// nothing is traced, so no scalar breaks anything.
+void find_accepted(Rollback& rollback, Settings& settings) {
+  std::string unused;
+  rollback.take(find_choice({}, {}, {"TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS"}), unused,
+                [](const Choice& capture) { switch_value(capture); });
+  rollback.take(find_choice({}, {}, {"TOTO_COMPILE_BACKEND"}), settings.origins.backend,
+                [&](const Choice& backend) {
+                  if (backend.text != "native" && backend.text != "inductor") {
+                    fail(ErrorCode::invalid_argument, "{} is {}, expected native or inductor",
+                         backend.origin, io::quoted(backend.text));
+                  }
+                  settings.backend = backend.text;
+                });
+}
+
+void find_logs(Rollback& rollback, Settings& settings) {
+  const auto use = [&](const Choice& logs) {
+    for (const std::string& topic : list_of(logs)) {
+      if (topic != "plans") {
+        fail(ErrorCode::invalid_argument, "{} names {}; what can be logged is: plans", logs.origin,
+             io::quoted(topic));
+      }
+    }
+    settings.engine.on_plan = [](std::string_view sentence) {
+      print_line(fmt::format("[plans] {}", sentence));
+    };
+  };
+  rollback.take(find_choice({}, {}, {"TOTO_LOGS"}), settings.origins.logs, use);
+}
+
+void find_threads(const std::optional<std::string>& flag, Rollback& rollback, Settings& settings) {
+  const int cores = usable_cores();
+  const auto use = [&](const Choice& threads) {
+    settings.engine.threads = whole_number(threads, 1, 4 * cores);
+    if (settings.engine.threads > cores) {
+      settings.warnings.push_back(fmt::format(
+          "{} is {}, more than the {} usable cores: the threads will wait for each other",
+          threads.origin, settings.engine.threads, cores));
+    }
+  };
+  rollback.take(find_choice(flag, "--threads", {"TOTO_THREADS"}), settings.origins.threads, use);
+}
+
+void find_plan_cache_size(const std::optional<std::string>& flag, Rollback& rollback,
+                          Settings& settings) {
+  constexpr int kMostPlans = 1'000'000;
+  rollback.take(find_choice(flag, "--plan-cache-size",
+                            {"TORCHDYNAMO_CACHE_SIZE_LIMIT", "TORCHDYNAMO_RECOMPILE_LIMIT"}),
+                settings.origins.plan_cache_size, [&](const Choice& size) {
+                  settings.engine.plan_cache_size = whole_number(size, 1, kMostPlans);
+                });
 }
 
 // What the engine refuses may stand in a profile the user has long forgotten: "; TOTO_DTYPE is set
@@ -204,72 +316,34 @@ Choice find_cache_dir(const std::optional<std::string>& flag) {
   return choice;
 }
 
-Settings resolve_settings(const CommonFlags& flags) {
+Settings resolve_settings(const CommonFlags& flags, Modes modes) {
   Settings settings;
   if (const auto model = find_choice(flags.model, "--model", {"TOTO_MODEL_ID"})) {
     settings.model = model->text;
     settings.origins.model = model->origin;
   }
   ModeChoice mode = find_mode(flags.mode);
+  Rollback rollback(mode, modes);
   settings.engine.mode = mode.mode;
   settings.origins.mode = std::move(mode.origin);
-  if (const auto dtype = find_choice(flags.dtype, "--dtype", {"TOTO_DTYPE"})) {
-    settings.engine.dtype = parse_choice(*dtype, parse_dtype);
-    settings.origins.dtype = dtype->origin;
-  }
-  if (const auto isa = find_choice(flags.isa, "--isa", {"TOTO_ISA"})) {
-    settings.engine.isa = parse_choice(*isa, parse_isa);
-    settings.origins.isa = isa->origin;
-    if (!isa_available(settings.engine.isa)) {
-      fail(ErrorCode::invalid_argument,
-           "{} is {}, which this CPU does not have; its best is {}: use auto", isa->origin,
-           isa->text, name_of(best_isa()));
-    }
-  }
+  find_dtype(flags.dtype, rollback, settings);
+  find_isa(flags.isa, rollback, settings);
   if (const auto seed = find_choice(flags.seed, "--seed", {"TOTO_SEED"})) {
     settings.seed = whole_number(*seed, std::uint64_t{0}, UINT64_MAX);
     settings.origins.seed = seed->origin;
   }
-  // Accepted, and of no effect: nothing is traced, so no scalar breaks anything.
-  if (const auto capture = find_choice({}, {}, {"TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS"})) {
-    switch_value(*capture);
-  }
-  // Accepted so that a profile made for torch.compile works unchanged; there is one backend.
-  if (const auto backend = find_choice({}, {}, {"TOTO_COMPILE_BACKEND"})) {
-    if (backend->text != "native" && backend->text != "inductor") {
-      fail(ErrorCode::invalid_argument, "{} is {}, expected native or inductor", backend->origin,
-           io::quoted(backend->text));
-    }
-    settings.backend = backend->text;
-    settings.origins.backend = backend->origin;
-  }
-  if (const auto size =
-          find_choice(flags.plan_cache_size, "--plan-cache-size",
-                      {"TORCHDYNAMO_CACHE_SIZE_LIMIT", "TORCHDYNAMO_RECOMPILE_LIMIT"})) {
-    constexpr int kMostPlans = 1'000'000;
-    settings.engine.plan_cache_size = whole_number(*size, 1, kMostPlans);
-    settings.origins.plan_cache_size = size->origin;
-  }
-  if (const auto logs = find_choice({}, {}, {"TOTO_LOGS"})) {
-    for (const std::string& topic : list_of(*logs)) {
-      if (topic != "plans") {
-        fail(ErrorCode::invalid_argument, "{} names {}; what can be logged is: plans", logs->origin,
-             io::quoted(topic));
-      }
-    }
-    settings.origins.logs = logs->origin;
-    settings.engine.on_plan = [](std::string_view sentence) {
-      print_line(fmt::format("[plans] {}", sentence));
-    };
-  }
+  find_accepted(rollback, settings);
+  find_plan_cache_size(flags.plan_cache_size, rollback, settings);
+  find_logs(rollback, settings);
   Choice cache_dir = find_cache_dir(flags.cache_dir);
   settings.cache_dir = std::move(cache_dir.text);
   settings.origins.cache_dir = std::move(cache_dir.origin);
   settings.no_cache = find_switch(flags.no_cache, "--no-cache", settings.origins.no_cache);
   if (!settings.no_cache) settings.engine.cache.folder = settings.cache_dir;
-  find_threads(flags.threads, settings);
+  find_threads(flags.threads, rollback, settings);
   settings.engine.use_kv_cache =
       !find_switch(flags.no_kv_cache, "--no-kv-cache", settings.origins.no_kv_cache);
+  rollback.warn(settings.warnings);
   return settings;
 }
 

@@ -75,8 +75,10 @@ struct Settings {
 // conventions of the desktop. The text is empty without a home.
 Choice find_cache_dir(const std::optional<std::string>& flag);
 
-// Reads the environment and the config file. Error(invalid_argument) for a wrong value.
-Settings resolve_settings(const CommonFlags& flags);
+// Reads the environment and the config file. Error(invalid_argument) for a wrong value. While a
+// switch rolls back to `reference` mode, what that mode does not have and values that are wrong are
+// left aside with a warning; not where every mode is run, which no switch changes.
+Settings resolve_settings(const CommonFlags& flags, Modes modes = Modes::one);
 
 // Error(invalid_argument) for a mode, dtype or cache this version does not have, traced to the
 // variable that set it. Before anything is read: nothing needs to be known but the settings.

@@ -23,15 +23,7 @@ constexpr const char* kName = "toto.conf";
   std::vector<std::string_view> names;
   for (const SettingSpec& spec : all_settings()) names.push_back(spec.key);
   std::string hint = did_you_mean(key, names);
-  if (hint.empty()) {
-    std::vector<std::string_view> variables;
-    for (const SettingSpec& spec : all_settings()) {
-      for (const std::string_view variable : spec.variables) {
-        if (!variable.empty()) variables.push_back(variable);
-      }
-    }
-    hint = did_you_mean(key, variables);
-  }
+  if (hint.empty()) hint = did_you_mean(key, all_variables());
   fail(ErrorCode::invalid_argument, "{}: unknown key {}; the keys are {}{}", where, io::quoted(key),
        fmt::join(names, ", "), hint);
 }

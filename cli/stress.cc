@@ -1,6 +1,7 @@
 // `toto stress`: a thin layer above validate::stress. Exit code 0 only if every limit holds.
 #include "stress.h"
 
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -32,7 +33,7 @@ int stress(const Flags& flags) {
 validate::StressOptions engine_options_of(const StressOptions& options) {
   CommonFlags common = options.common;
   common.mode.reset();
-  const Settings settings = resolve_settings(common);
+  const Settings settings = resolve_settings(common, Modes::all);
   for (const std::string& warning : settings.warnings) print_warning(warning);
   validate::StressOptions wanted;
   wanted.level = options.level;
@@ -40,6 +41,22 @@ validate::StressOptions engine_options_of(const StressOptions& options) {
   wanted.seed = settings.seed;
   wanted.model = locate_model(settings.model).folder;
   return wanted;
+}
+
+// Rights do not tell everything (a folder of /proc, a full disk), and minutes are not to be spent
+// on what cannot be written. Leaves nothing behind.
+void try_writing(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> made;
+  std::error_code error;
+  for (fs::path folder = fs::absolute(path).parent_path(); !fs::exists(folder, error);
+       folder = folder.parent_path()) {
+    made.push_back(folder);
+  }
+  {
+    const io::AtomicFile probe(path);
+  }
+  for (const fs::path& folder : made) fs::remove(folder, error);
 }
 
 }  // namespace
@@ -59,6 +76,7 @@ int run_stress(const StressOptions& options) {
   wanted.symbols =
       read_symbols(options.data.empty() ? bundled_symbol_files() : options.data, options.column);
 
+  try_writing(results);
   validate::StressReport report;
   {
     const InterruptGuard guard;

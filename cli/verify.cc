@@ -53,7 +53,7 @@ validate::VerifyOptions options_of(const Flags& flags) {
     fail(ErrorCode::invalid_argument,
          "--golden-only needs --golden DIR: there is nothing to check");
   }
-  const Settings settings = resolve_settings(flags.common);
+  const Settings settings = resolve_settings(flags.common, Modes::all);
   for (const std::string& warning : settings.warnings) print_warning(warning);
   validate::VerifyOptions options;
   options.goldens = flags.goldens;
@@ -65,6 +65,10 @@ validate::VerifyOptions options_of(const Flags& flags) {
   options.modes = modes_of(flags, settings.engine.dtype);
   options.seed = settings.seed;
   if (!flags.golden_only) options.model = locate_model(settings.model).folder;
+  // Named in so many words, a model is what the goldens are for; a default or a variable is not.
+  if (flags.common.model && !flags.goldens.empty()) {
+    options.golden_model = locate_model(settings.model).folder;
+  }
   return options;
 }
 
@@ -74,13 +78,6 @@ int verify(const Flags& flags) {
   }
   check_outputs({}, {{"--json", flags.json}, {"--report", flags.report}});
   validate::VerifyOptions options = options_of(flags);
-  // The model is loaded many times; what there is to say about it is said once.
-  std::vector<std::string> warnings;
-  options.load = [&](const std::string& folder, const EngineOptions& engine) {
-    std::unique_ptr<validate::Runner> runner = validate::load_runner(folder, engine);
-    if (folder == options.model) warnings = runner->model().warnings;
-    return runner;
-  };
   validate::Report report;
   {
     const InterruptGuard guard;
@@ -91,7 +88,7 @@ int verify(const Flags& flags) {
     };
     report = validate::verify(options);
   }
-  for (const std::string& warning : warnings) print_warning(warning);
+  for (const std::string& warning : report.warnings) print_warning(warning);
   if (!report.trained) {
     print_warning(fmt::format(
         "the model {} is untrained: that its numbers are computed right does not make them "
@@ -112,7 +109,8 @@ void add_verify(Arguments& arguments) {
       "toto verify --golden tests/golden --json verify.json --report verify.md");
   command
       .option("--golden", flags->goldens,
-              "golden folders, or folders of them: what PyTorch answered in float32 and float64")
+              "golden folders, or folders of them: what PyTorch answered in float32 and float64; "
+              "--model names what is held to them in place of the model beside each")
       .flag("--golden-only", flags->golden_only, "check nothing but the goldens")
       .option("--modes", "LIST", flags->modes,
               "the modes to verify, comma-separated (default: all)")

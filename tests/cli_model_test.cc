@@ -167,9 +167,9 @@ TEST_F(ModelTest, DoctorChecksTheMachine) {
     EXPECT_EQ(status == "ok", at(check, "advice").string.empty()) << names.back();
   }
   EXPECT_EQ(names, (std::vector<std::string>{"version", "config", "instruction set", "threads",
-                                             "limits", "mode", "model", "model files", "kv cache",
-                                             "forecast", "plan cache", "memory", "clock",
-                                             "temporary folder", "cache folder"}));
+                                             "limits", "mode", "model", "model files", "weights",
+                                             "kv cache", "forecast", "plan cache", "memory",
+                                             "clock", "temporary folder", "cache folder"}));
 }
 
 TEST_F(ModelTest, DoctorFindsWhatIsWrong) {

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "golden_fixture.h"
 #include "held_out_fixture.h"
@@ -264,6 +266,51 @@ TEST(CompareModes, RefusesWithoutTargets) {
   EXPECT_EQ(code, ErrorCode::invalid_argument);
 }
 
+TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
+  CompareOptions options = small_options();
+  options.symbols[1].values.back() = NAN;
+  ErrorCode code{};
+  EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
+            std::string::npos);
+  EXPECT_EQ(code, ErrorCode::corrupt_file);
+  // A gap further back is passed over, and said.
+  options = small_options();
+  options.symbols[1].values[97] = NAN;
+  const CompareReport report = compare_modes(options);
+  ASSERT_FALSE(report.warnings.empty());
+  EXPECT_NE(report.warnings[0].find("TWO: 1 of the last 5 windows"), std::string::npos);
+}
+
+TEST(CompareModes, RefusesWithNothingToCompare) {
+  CompareOptions options = small_options();
+  options.modes = {Mode::reference};
+  ErrorCode code{};
+  EXPECT_NE(
+      testing::error_of([&] { (void)compare_modes(options); }, &code).find("nothing to compare"),
+      std::string::npos);
+  EXPECT_EQ(code, ErrorCode::invalid_argument);
+}
+
+// Half of the calls of one mode take long; the median does not show it, the warning does.
+TEST(CompareModes, ALongTailIsAWarning) {
+  int calls = 0;
+  CompareOptions options =
+      small_options({.on_forecast = [&calls](const EngineOptions& engine, std::span<const Series>,
+                                             std::vector<Forecast>&) {
+        if (is(engine, Mode::standard) && ++calls % 4 == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        }
+      }});
+  options.runs = 12;
+  const CompareReport report = compare_modes(options);
+  const auto told = [&](const std::string& text) {
+    return text.find("default on ONE: p95 is") != std::string::npos;
+  };
+  EXPECT_TRUE(std::any_of(report.warnings.begin(), report.warnings.end(), told))
+      << table_text(report);
+  EXPECT_TRUE(told(json_text(report)) && told(markdown_text(report)) && told(page_html(report)));
+}
+
 TEST(CompareModes, CanBeCancelled) {
   CompareOptions options = small_options();
   options.cancelled = [] { return true; };
@@ -288,6 +335,36 @@ TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
   }
   const io::Json json = io::parse_json(json_text(report), "report");
   EXPECT_EQ(json.find("rows")->array.size(), 2U);
+}
+
+TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
+  CompareOptions options = small_options();
+  options.symbols.resize(1);
+  options.modes = {Mode::standard};
+  const CompareReport report = compare_modes(options);
+  EXPECT_EQ(report.made.date.size(), std::string("2026-01-31T12:00:00Z").size());
+  const io::Json json = io::parse_json(json_text(report), "report");
+  for (const char* key : {"date", "host", "cpu", "version", "isa", "weights_sha256"}) {
+    ASSERT_NE(json.find(key), nullptr) << key;
+    EXPECT_FALSE(json.find(key)->string.empty()) << key;
+  }
+  EXPECT_NE(json.find("threads"), nullptr);
+  EXPECT_NE(json.find("seed"), nullptr);
+  for (const std::string& text : {markdown_text(report), page_html(report)}) {
+    EXPECT_NE(text.find(report.made.date), std::string::npos);
+    EXPECT_NE(text.find(report.weights_sha256), std::string::npos);
+  }
+}
+
+// The browser decides what it looks like; that a row that fails is marked is decided here.
+TEST(CompareReportText, AFailedCheckIsMarkedOnThePage) {
+  CompareReport report;
+  report.checks = {{.name = "speed/default", .passed = true, .detail = "quick"}};
+  EXPECT_EQ(page_html(report).find("class=\"failed\""), std::string::npos);
+  report.checks.push_back({.name = "mae/default", .passed = false, .detail = "off"});
+  const std::string page = page_html(report);
+  EXPECT_NE(page.find("<tr class=\"failed\"><th>mae/default</th>"), std::string::npos);
+  EXPECT_NE(page.find("<p class=\"worse\"><strong>FAILED"), std::string::npos);
 }
 
 }  // namespace

@@ -338,8 +338,8 @@ TEST(CompileLog, NothingIsNotHealthy) {
 
 TEST(CompileLog, HealthyNeedsEvidenceThatLoggingWasOn) {
   for (const char* log :
-       {"+ TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" python serve.py\nready\n",
-        "export TORCH_LOGS=recompiles\nready\n",
+       {"V0628 10:00:00.123456 7 torch/_dynamo/convert_frame.py:900] [0/0] Step 1: start tracing\n",
+        "[2023-10-01 10:00:00,123] torch._dynamo.symbolic_convert: [DEBUG] TRACE LOAD_FAST x []\n",
         "V0628 10:00:00.123456 7 torch/_inductor/cudagraph_trees.py:400] [__cudagraphs] Recording "
         "function 0 of graph recording id 0\n",
         "[plans] plan 1: new shape class: 1 series\n"}) {
@@ -348,9 +348,43 @@ TEST(CompileLog, HealthyNeedsEvidenceThatLoggingWasOn) {
     EXPECT_EQ(analysis.num_events(), 0u) << log;
     EXPECT_NE(summary_of(analysis).find("healthy as far as it was logged"), std::string::npos);
   }
-  const LogAnalysis only_recompiles = analyse("export TORCH_LOGS=recompiles\n");
-  EXPECT_NE(table_text(only_recompiles, "log").find("graph_breaks,cudagraphs"), std::string::npos);
-  EXPECT_FALSE(analyse("export TORCH_LOGS=guards\n").evidence());
+  const LogAnalysis only_cudagraphs = analyse(
+      "V0628 10:00:00.123456 7 torch/_inductor/cudagraph_trees.py:400] [__cudagraphs] Recording\n");
+  EXPECT_NE(table_text(only_cudagraphs, "log").find("recompiles,graph_breaks"), std::string::npos);
+}
+
+// Whoever set the variable, what logged is a process that ran: commands, their failures, documents
+// and what is said about the variable prove nothing.
+TEST(CompileLog, SettingTheVariableIsNoEvidence) {
+  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/production.md");
+  ASSERT_NE(guide.find("TORCH_LOGS="), std::string::npos);
+  for (const std::string& log :
+       {std::string("+ TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" python serve.py\n"
+                    "Traceback (most recent call last):\n  File \"serve.py\", line 1, in <module>\n"
+                    "ModuleNotFoundError: No module named 'torch'\n"),
+        std::string("TORCH_LOGS=\"recompiles\" was not set\n"),
+        std::string("export TORCH_LOGS=recompiles\nunset TORCH_LOGS\nready\n"),
+        std::string("Environment=TORCH_LOGS=+dynamo\nENV TOTO_LOGS=plans\nready\n"),
+        std::string("W0628 10:00:00.123456 7 torch/_dynamo/utils.py:9] TORCH_LOGS=recompiles\n"),
+        guide}) {
+    const LogAnalysis analysis = analyse(log);
+    EXPECT_FALSE(analysis.evidence()) << log.substr(0, 100);
+    EXPECT_NE(summary_of(analysis).find("no proof of health"), std::string::npos);
+  }
+}
+
+// As PyTorch says it of an attention mask that is there only sometimes.
+TEST(CompileLog, NoneAgainstATensorIsNoMatterOfDtypes) {
+  const auto advice = [](const char* guard) {
+    return analyse(recompile(7, "forward", "/m/attention.py:105", guard)).groups.at(0).advice;
+  };
+  const LogAdvice none = advice(
+      "6/0: expected type of 'attention_mask' to be <class 'torch.Tensor'>, but found <class "
+      "'NoneType'>");
+  EXPECT_NE(none.why.find("None in another"), std::string::npos) << none.why;
+  EXPECT_EQ(none.change.find("convert"), std::string::npos);
+  EXPECT_EQ(advice("L['mask'] is not None").why, none.why);
+  EXPECT_NE(advice("tensor 'L['x']' dtype mismatch. expected Float, actual Double").why, none.why);
 }
 
 TEST(CompileLog, ReadsOurOwnPlans) {

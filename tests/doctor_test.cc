@@ -117,12 +117,52 @@ TEST_F(DoctorTest, FailsWhereTheLastLayerIsZero) {
               bytes.begin() + static_cast<std::ptrdiff_t>(end), '\0');
   }
   put(weights, bytes);
+  const Line zeros = line(doctor({"--model", "zeroed"}), "weights");
+  EXPECT_EQ(zeros.status, "warn");
+  EXPECT_TRUE(has(zeros.advice, "nothing but zeros: model.unembed.weight")) << zeros.advice;
   for (const char* mode : {"default", "reference"}) {
     const Result result = doctor({"--model", "zeroed", "--mode", mode});
     EXPECT_EQ(result.exit_code, 1) << mode;
     EXPECT_EQ(line(result, "forecast").status, "fail");
     EXPECT_TRUE(has(line(result, "forecast").value, "the same at every step"));
   }
+}
+
+// One bit of one weight: forecasts are finite, repeatable and wrong.
+TEST_F(DoctorTest, KnowsTheBundledModelByItsHash) {
+  EXPECT_EQ(line(doctor(), "weights").status, "ok");
+  std::filesystem::copy(TOTO_SOURCE_DIR "/models/toto-mini", path("toto-mini"));
+  const Line same = line(doctor({"--model", path("toto-mini")}), "weights");
+  EXPECT_EQ(same.status, "ok");
+  EXPECT_TRUE(has(same.value, "the bundled ones")) << same.value;
+  std::string bytes = contents_of(path("toto-mini/model.safetensors"));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  put(path("toto-mini/model.safetensors"), bytes);
+  const Result result = doctor({"--model", path("toto-mini")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(line(result, "forecast").status, "ok") << "what only the hash tells";
+  const Line weights = line(result, "weights");
+  EXPECT_EQ(weights.status, "fail");
+  EXPECT_TRUE(has(weights.advice, "expected 98d15925")) << weights.advice;
+  std::filesystem::rename(path("toto-mini"), path("mine"));
+  EXPECT_EQ(line(doctor({"--model", "mine"}), "weights").status, "ok") << "a model of one's own";
+}
+
+TEST_F(DoctorTest, ReadsWhatTheCacheHolds) {
+  file("in.csv", wide_csv(80));
+  ASSERT_EQ(run({"forecast", "in.csv", "--horizon", "2", "--cache-dir", "cache"}).exit_code, 0);
+  const Line sound = line(doctor({"--cache-dir", "cache"}), "cache folder");
+  EXPECT_TRUE(has(sound.value, "1 packed models")) << sound.value;
+  EXPECT_FALSE(has(sound.advice, "damaged"));
+  EXPECT_FALSE(has(sound.value, "not compared")) << sound.value;
+  const std::string entry =
+      std::filesystem::directory_iterator(path("cache/weights"))->path().string();
+  std::string bytes = contents_of(entry);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  put(entry, bytes);
+  const Line damaged = line(doctor({"--cache-dir", "cache"}), "cache folder");
+  EXPECT_EQ(damaged.status, "warn");
+  EXPECT_TRUE(has(damaged.advice, "do not match their checksum")) << damaged.advice;
 }
 
 TEST_F(DoctorTest, FailsWithoutAModel) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "held_out_fixture.h"
 #include "validate/latency.h"
@@ -39,10 +40,15 @@ TEST(HeldOutWindows, HaveOneLengthWhereTheFileIsShort) {
 TEST(HeldOutWindows, PassOverStretchesWithoutAValue) {
   Symbol symbol = counting(60);
   for (std::size_t i = 56; i < 58; ++i) symbol.values[i] = NAN;
-  const std::vector<Window> windows = held_out_windows(symbol, 10, 2, 2);
+  std::vector<std::string> remarks;
+  const std::vector<Window> windows = held_out_windows(symbol, 10, 2, 2, &remarks);
   EXPECT_EQ(windows[0].actual, (std::vector<float>{54, 55}));
   EXPECT_EQ(windows[1].actual, (std::vector<float>{58, 59}));
   EXPECT_EQ(windows[1].latest, 55) << "the last value that is there";
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_EQ(remarks[0], "COUNT: 1 of the last 3 windows have missing values and were passed over");
+  symbol.values[53] = NAN;  // one of two is not enough
+  EXPECT_EQ(held_out_windows(symbol, 10, 2, 3)[0].actual, (std::vector<float>{50, 51}));
 }
 
 TEST(HeldOutWindows, TargetsThatAreNotThereAreRefused) {
@@ -53,11 +59,22 @@ TEST(HeldOutWindows, TargetsThatAreNotThereAreRefused) {
   for (const char* part : {"\"COUNT\"", "40 values", "give 2 windows", "expected 3"}) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
-  Symbol empty = counting(100);
-  for (std::size_t i = 40; i < 100; ++i) empty.values[i] = NAN;
-  EXPECT_NE(
-      testing::error_of([&] { (void)held_out_windows(empty, 512, 4, 3); }).find("give 2 windows"),
-      std::string::npos);
+}
+
+// What came last is what forecasts are to be judged by; older values are no substitute.
+TEST(HeldOutWindows, LastValuesThatAreMissingAreRefused) {
+  for (const auto& [first, last, missing] :
+       {std::tuple(40, 100, "4 of its last 4"), std::tuple(99, 100, "1 of its last 4"),
+        std::tuple(96, 99, "3 of its last 4")}) {
+    Symbol symbol = counting(100);
+    for (int i = first; i < last; ++i) symbol.values[static_cast<std::size_t>(i)] = NAN;
+    ErrorCode code{};
+    const std::string error =
+        testing::error_of([&] { (void)held_out_windows(symbol, 512, 4, 3); }, &code);
+    EXPECT_EQ(code, ErrorCode::corrupt_file);
+    EXPECT_NE(error.find("\"COUNT\""), std::string::npos) << error;
+    EXPECT_NE(error.find(missing), std::string::npos) << error;
+  }
 }
 
 TEST(HeldOutWindows, OfASymbolThatNeverMovesAreAlike) {
@@ -114,6 +131,20 @@ TEST(Latency, IsADistribution) {
   EXPECT_DOUBLE_EQ(latency.std, std::sqrt(2.5));
   EXPECT_EQ(latency_of(std::vector<double>{7}).std, 0);
   EXPECT_TRUE(std::isnan(latency_of({}).p50));
+  EXPECT_EQ(latency.count, 5U);
+}
+
+// One slow call in ten is not seen in the median.
+TEST(Latency, ALongTailIsRemarkedOn) {
+  std::vector<double> times(20, 2.0);
+  EXPECT_FALSE(tail_remark("default", latency_of(times)));
+  times[3] = times[7] = 7;
+  const auto remark = tail_remark("default", latency_of(times));
+  ASSERT_TRUE(remark);
+  EXPECT_NE(remark->find("default: p95 is 7 ms, 3.5 times the 2 ms of p50 (n 20)"),
+            std::string::npos)
+      << *remark;
+  EXPECT_FALSE(tail_remark("default", latency_of({})));
 }
 
 }  // namespace

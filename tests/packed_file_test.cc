@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 
+#include "cache/cache_folder.h"
 #include "cache/checksum.h"
 #include "cache/mapped_file.h"
 #include "io_fixture.h"
@@ -165,6 +167,30 @@ TEST(MappedFile, NothingAndFailures) {
   std::filesystem::resize_file(folder / "file", 10);
   io::expect_error(ErrorCode::corrupt_file, {"file", "cannot be read"},
                    [&] { MappedFile(file, pool); });
+}
+
+// What a doctor sees without a model: every byte, up to as many as it may read.
+TEST_F(PackedFileTest, EntriesOfAFolderAreComparedWithTheirChecksums) {
+  std::filesystem::create_directories(folder_ / "cache/weights");
+  const std::string entry = folder_ / "cache/weights/model-0-f32-1.packed";
+  put(entry, bytes_);
+  const std::string folder = folder_ / "cache";
+  const auto damaged = [&](const std::string& bytes, std::uint64_t max_bytes) {
+    put(entry, bytes);
+    const EntriesCheck check = check_entries(folder, max_bytes);
+    EXPECT_EQ(check.unread_bytes, max_bytes < bytes.size() ? bytes.size() : 0);
+    return check.damaged.size();
+  };
+  EXPECT_EQ(damaged(bytes_, bytes_.size()), 0u);
+  std::string flipped = bytes_;
+  for (const std::size_t at : {std::size_t{4096}, bytes_.size() / 2, bytes_.size() - 1}) {
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    EXPECT_EQ(damaged(flipped, bytes_.size()), 1u) << at;
+    EXPECT_EQ(damaged(flipped, bytes_.size() - 1), 0u) << "not read";
+    flipped[at] = bytes_[at];
+  }
+  EXPECT_EQ(damaged(bytes_.substr(0, bytes_.size() - 8), bytes_.size()), 1u);
+  EXPECT_EQ(damaged("", bytes_.size()), 1u);
 }
 
 }  // namespace

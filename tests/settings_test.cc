@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli_fixture.h"
+#include "toto/toto.h"
 
 namespace toto::cli {
 namespace {
@@ -91,6 +92,83 @@ TEST_F(SettingsTest, SwitchesAndModes) {
             Pair("max-autotune", "toto.conf:2: mode"));
   EXPECT_EQ(shown("mode", {}, {{"TOTO_COMPILE_MODE", "default"}}),
             Pair("default", "TOTO_COMPILE_MODE"));
+}
+
+// Whatever stands beside it: the rollback is for a bad day. One warning names what was left aside,
+// and `show` and `status` say what really is in force.
+TEST_F(SettingsTest, NothingStopsTheRollback) {
+  file("in.csv", wide_csv(80));
+  const std::vector<std::string> forecast = {"forecast", "in.csv", "--horizon", "2", "--json", "-"};
+  const auto expect_rolled_back = [&](const Environment& variables,
+                                      const std::vector<std::string>& flags,
+                                      std::string_view left_aside) {
+    Environment environment = variables;
+    if (!environment.contains("TOTO_COMPILE")) environment["TOTO_DISABLE_COMPILE"] = "1";
+    std::vector<std::string> words = forecast;
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Result result = run(words, environment);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const io::Json engine = at(json_of(result), "engine");
+    EXPECT_EQ(at(engine, "mode").string, "reference");
+    EXPECT_EQ(at(engine, "dtype").string, "f32");
+    EXPECT_EQ(result.err.find("is in force: reference mode leaves"),
+              result.err.rfind("is in force: reference mode leaves"));
+    EXPECT_TRUE(has(result.err, left_aside)) << result.err;
+    if (!flags.empty()) return;
+    const Result status = run({"config", "status"}, environment);
+    EXPECT_TRUE(has(status.out, "in force: reference (TOTO_")) << status.out;
+    EXPECT_TRUE(has(status.out, "dtype f32")) << status.out;
+    EXPECT_TRUE(has(status.err, left_aside)) << status.err;
+    EXPECT_EQ(shown("dtype", {}, environment).first, "f32");
+  };
+  expect_rolled_back({{"TOTO_DTYPE", "bf16"}}, {}, "TOTO_DTYPE (\"bf16\")");
+  expect_rolled_back({{"TOTO_DTYPE", "float"}}, {}, "TOTO_DTYPE (\"float\")");
+  expect_rolled_back({{"TOTO_DTYPE", "int8"}, {"TOTO_COMPILE", "0"}}, {},
+                     "TOTO_COMPILE is in force");
+  expect_rolled_back({}, {"--dtype", "bf16"}, "--dtype (\"bf16\")");
+  expect_rolled_back({{"TOTO_COMPILE_BACKEND", "eager"}, {"TOTO_ISA", "sse9"}}, {},
+                     "TOTO_ISA (\"sse9\"), TOTO_COMPILE_BACKEND (\"eager\")");
+  if (!isa_available(Isa::avx512)) {
+    expect_rolled_back({{"TOTO_ISA", "avx512"}}, {}, "TOTO_ISA (\"avx512\")");
+  }
+  expect_rolled_back({{"TOTO_THREADS", "x"}, {"TOTO_LOGS", "all"}}, {}, "TOTO_THREADS (\"x\")");
+  expect_rolled_back({{"TORCHDYNAMO_CACHE_SIZE_LIMIT", "0"}}, {}, "TORCHDYNAMO_CACHE_SIZE_LIMIT");
+  file("toto.conf", "dtype = int8\n");
+  expect_rolled_back({}, {}, "toto.conf:1: dtype (\"int8\")");
+  EXPECT_EQ(shown("dtype", {}, {{"TOTO_DISABLE_COMPILE", "1"}}).second, "TOTO_DISABLE_COMPILE");
+  // float64 is what reference mode has: nothing to warn of.
+  const Result exact = run(forecast, {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_DTYPE", "f64"}});
+  EXPECT_EQ(at(at(json_of(exact), "engine"), "dtype").string, "f64");
+  EXPECT_FALSE(has(exact.err, "leaves"));
+  // Asked for both by flags, or with a misspelt flag, it is a mistake.
+  std::vector<std::string> words = forecast;
+  words.insert(words.end(), {"--mode", "reference", "--dtype", "bf16"});
+  expect_refusal(2, {"mode reference takes dtype f32 or f64"}, words);
+  words[words.size() - 1] = "bf61";
+  expect_refusal(2, {"--dtype", "bf61"}, words, {{"TOTO_DISABLE_COMPILE", "1"}});
+  // Without the switch a wrong value stays one.
+  expect_refusal(2, {"TOTO_COMPILE_BACKEND"}, forecast, {{"TOTO_COMPILE_BACKEND", "eager"}});
+  const Result refused = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "reference"}});
+  EXPECT_TRUE(has(refused.out, "in force: none (mode reference takes")) << refused.out;
+}
+
+TEST_F(SettingsTest, NamesVariablesThatNothingReads) {
+  const Environment typo = {{"TOTO_DISABLE_COMPLIE", "1"}, {"TOTO_EMPTY", ""}, {"TOTO_XYZ", "1"}};
+  for (const char* action : {"show", "status"}) {
+    const Result result = run({"config", action}, typo);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_TRUE(has(result.err,
+                    "\"TOTO_DISABLE_COMPLIE\" is set, but no setting has this name; did "
+                    "you mean TOTO_DISABLE_COMPILE?"))
+        << result.err;
+    EXPECT_TRUE(has(result.err, "\"TOTO_XYZ\"")) << result.err;
+    EXPECT_FALSE(has(result.err, "TOTO_EMPTY")) << result.err;
+    const io::Json json = json_of(run({"config", action, "--json", "-"}, typo));
+    EXPECT_EQ(at(json, "warnings").array.size(), 2u);
+    EXPECT_EQ(run({"config", action}, {{"TOTO_SEED", "1"}}).err, "");
+  }
+  const Result doctor = run({"doctor"}, typo);
+  EXPECT_TRUE(has(doctor.out, "did you mean TOTO_DISABLE_COMPILE?")) << doctor.out;
 }
 
 // A file's settings reach every command that computes something.
@@ -210,6 +288,17 @@ TEST_F(SettingsTest, EnableDisableAndModeRoundTrip) {
             "export TOTO_COMPILE_MODE=max-autotune\n");
 }
 
+// Enabling does not undo a mode that was chosen; who expects it to is told.
+TEST_F(SettingsTest, EnableSaysThatReferenceStaysInForce) {
+  EXPECT_EQ(run({"config", "mode", "reference"}).err, "");
+  EXPECT_EQ(run({"config", "disable"}).err, "");
+  const Result result = run({"config", "enable"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(has(result.err, "TOTO_COMPILE_MODE=reference, which stays in force")) << result.err;
+  EXPECT_EQ(run({"config", "mode", "default"}).err, "");
+  EXPECT_EQ(run({"config", "enable"}).err, "");
+}
+
 TEST_F(SettingsTest, TheShellGetsWhatWasWritten) {
   for (const auto& [action, mode] :
        {std::pair("disable", "reference"), std::pair("mode reduce-overhead", "reduce-overhead"),
@@ -248,7 +337,7 @@ TEST_F(SettingsTest, StatusShowsFileAndEnvironment) {
   Result result = run({"config", "status"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(has(result.out, ".env.compile: no such file")) << result.out;
-  EXPECT_TRUE(has(result.out, "in force: default (default)"));
+  EXPECT_TRUE(has(result.out, "in force: default (default), dtype f32, isa "));
   run({"config", "mode", "max-autotune"});
   result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "reference"}});
   EXPECT_TRUE(has(result.out, "in force: reference (TOTO_COMPILE_MODE)")) << result.out;

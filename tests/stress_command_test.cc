@@ -60,7 +60,16 @@ TEST_F(StressCommandTest, WritesBothFilesAndARowForEveryModeAndIteration) {
               (std::vector<std::string>{"inference_time_ms", "peak_memory_mb", "recompilations"}));
     EXPECT_EQ(at(at(rows[i], "performance"), "recompilations").integer, 0);
   }
+  for (const char* key : {"latency_ms", "latency_mixed_ms", "latency_concurrent_ms"}) {
+    const io::Json& latency = at(at(json, key), "default");
+    EXPECT_GE(at(latency, "n").integer, 3) << key;
+    EXPECT_LE(at(latency, "p50").real, at(latency, "p99").real) << key;
+  }
+  EXPECT_TRUE(at(json, "date").string.ends_with("Z"));
+  EXPECT_FALSE(at(json, "cpu").string.empty() || at(json, "host").string.empty());
   const std::string report = contents_of(path("out/compile_stress_report_quick.md"));
+  EXPECT_TRUE(has(report, "| default | 4 callers at once |")) << report;
+  EXPECT_TRUE(has(report, at(json, "date").string + " on ")) << report;
   EXPECT_TRUE(has(report, "# toto stress: quick"));
   EXPECT_TRUE(has(report, "| same-bits | pass |")) << report;
   // Everything but speed, which a loaded machine and a sanitizer decide for a model this small.
@@ -87,6 +96,11 @@ TEST_F(StressCommandTest, RefusesBeforeAnythingRuns) {
   expect_refusal(2, {"--mode", "did you mean quick"}, {"stress", "--mode", "quik"});
   file("a-file", "");
   expect_refusal(2, {"a-file"}, stress({"--output-dir", "a-file"}));
+  // Where root may do anything, and nothing can be made all the same.
+  const Result result = run(stress({"--output-dir", "/proc/x/y", "--progress"}));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_TRUE(has(error_line(result), "/proc/x/y")) << result.err;
+  EXPECT_FALSE(has(result.err, "stress quick")) << "it ran: " << result.err;
   expect_refusal(3, {"no-such.csv"}, {"stress", "--data", "no-such.csv"});
   expect_refusal(3, {"no-such-model"}, {"stress", "--model", "no-such-model"});
   file("short.csv", wide_csv(40));
@@ -95,6 +109,18 @@ TEST_F(StressCommandTest, RefusesBeforeAnythingRuns) {
   expect_refusal(2, {"nothing"},
                  {"stress", "--model", model(), "--data", "short.csv", "--column", "nothing"});
   expect_refusal(2, {"f64"}, stress({"--dtype", "f64"}));
+}
+
+// `toto config test` is production-check, with the flags given to it.
+TEST_F(StressCommandTest, ConfigTestPassesItsFlagsOn) {
+  const Result result = run({"config", "test", "--model", model(), "--threads", "1", "--seed", "5",
+                             "--output-dir", "out", "--json", "-"},
+                            kLittleQuarantine);
+  const io::Json json = io::parse_json(result.out, "stdout");
+  EXPECT_EQ(at(json, "stress_mode").string, "production-check");
+  EXPECT_EQ(at(json, "seed").integer, 5);
+  EXPECT_EQ(at(json, "passed").boolean, result.exit_code == 0) << result.err;
+  EXPECT_EQ(contents_of(path("out/compile_stress_results_production-check.json")), result.out);
 }
 
 TEST_F(StressCommandTest, StopsOnInterrupt) {

@@ -56,6 +56,14 @@ TEST_F(VerifyCommandTest, PrintsATableAndWritesBothReports) {
   EXPECT_FALSE(has(result.out, "/reference/"));
   const io::Json json = io::parse_json(contents_of(path("new/folder/v.json")), "v.json");
   EXPECT_EQ(at(json, "checks").array.size(), 8U);
+  for (const char* key : {"version", "date", "host", "cpu", "isa", "dtype"}) {
+    EXPECT_FALSE(at(json, key).string.empty()) << key;
+  }
+  EXPECT_GE(at(json, "threads").integer, 1);
+  EXPECT_EQ(at(json, "seed").integer, 0);
+  const io::Json& checked = at(json, "goldens").array.at(0);
+  EXPECT_EQ(at(checked, "weights_sha256").string.size(), 64U);
+  EXPECT_TRUE(has(result.out, "weights " + at(checked, "weights_sha256").string)) << result.out;
   const std::string report = contents_of(path("new/v.md"));
   EXPECT_TRUE(has(report, "# toto verify"));
   EXPECT_TRUE(has(report, "| golden/fused\\_mlp/default/mean | pass |")) << report;
@@ -103,6 +111,64 @@ TEST_F(VerifyCommandTest, RefusesGoldensThatAreNotThereOrNoEvidence) {
   std::filesystem::remove(copy + "/config.json");
   put(copy + "/model.safetensors", weights);
   refused(copy, {"config.json"});
+}
+
+// A golden made on the machine with PyTorch, and what serves on this one.
+TEST_F(VerifyCommandTest, HoldsTheNamedModelToTheGolden) {
+  const auto verify = [&](const std::string& model, const std::string& where) {
+    return run({"verify", "--golden", where, "--golden-only", "--modes", "default,reference",
+                "--model", model, "--json", "-"});
+  };
+  const std::string serving = copied_golden(folder_, "fused_mlp");
+  std::filesystem::remove(serving + "/case.safetensors");
+  const Result same = verify(serving, golden("fused_mlp"));
+  EXPECT_EQ(same.exit_code, 0) << same.out;
+  const io::Json json = json_of(same);
+  const io::Json& checked = at(json, "goldens").array.at(0);
+  EXPECT_EQ(at(checked, "name").string, "fused_mlp");
+  EXPECT_EQ(at(checked, "model").string, serving);
+  const Result sum = shell("sha256sum " + serving + "/model.safetensors | cut -c1-64");
+  EXPECT_EQ(at(checked, "weights_sha256").string + "\n", sum.out);
+
+  EXPECT_EQ(verify(golden("exogenous"), golden("fused_mlp")).exit_code, 1) << "another model";
+  EXPECT_EQ(verify("toto-mini", golden("fused_mlp")).exit_code, 1) << "of another shape";
+  expect_refusal(3, {"/nope"},
+                 {"verify", "--golden", golden("fused_mlp"), "--golden-only", "--model", "/nope"});
+  // Only who names a model means it: a variable may stand in a profile for years.
+  EXPECT_EQ(run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes", "default"},
+                {{"TOTO_MODEL_ID", "toto-mini"}})
+                .exit_code,
+            0);
+
+  // Links to a checkpoint that is on the other machine.
+  const std::string moved = path("moved");
+  std::filesystem::create_directories(moved);
+  std::filesystem::copy(golden("fused_mlp") + "/case.safetensors", moved + "/case.safetensors");
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(std::string("/not/here/") + name, moved + "/" + name);
+  }
+  EXPECT_EQ(verify(serving, moved).exit_code, 0);
+  expect_refusal(3, {"moved/config.json", "link to /not/here/config.json", "--model", "--copy"},
+                 {"verify", "--golden", moved, "--golden-only"});
+}
+
+TEST_F(VerifyCommandTest, CatchesAndNamesWeightsThatAreGone) {
+  const std::string serving = copied_golden(folder_, "fused_mlp");
+  TensorFile file(serving + "/model.safetensors");
+  std::string lost;
+  for (TensorFile::Tensor& tensor : file.tensors) {
+    if (tensor.info.name.find("wO.weight") == std::string::npos) continue;
+    tensor.edit<float>([](float& x) { x = 0; });
+    lost = tensor.info.name;
+  }
+  ASSERT_FALSE(lost.empty());
+  file.save();
+  const Result result = run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes",
+                             "default", "--model", serving, "--report", "v.md", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_TRUE(has(result.err, "nothing but zeros: ") && has(result.err, lost)) << result.err;
+  EXPECT_EQ(at(io::parse_json(result.out, "stdout"), "warnings").array.size(), 1U);
+  EXPECT_TRUE(has(contents_of(path("v.md")), "nothing but zeros"));
 }
 
 TEST_F(VerifyCommandTest, WrongUsageExitsWithTwo) {

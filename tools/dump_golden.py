@@ -6,7 +6,11 @@ holds toto.cpp to it.
     tools/dump_golden.py --model my-checkpoint --output my-golden --toto build/toto
 
 The golden points at the checkpoint with links: weights that change later are caught (--copy makes it
-stand alone). The checkpoint is a folder with config.json and model.safetensors (or shards), or
+stand alone). On another machine, where the links lead nowhere, name the model that serves there:
+
+    toto verify --golden my-golden --golden-only --model /srv/model
+
+The checkpoint is a folder with config.json and model.safetensors (or shards), or
 owner/name of the Hugging Face hub. It needs the environment the model runs in: PyTorch, NumPy and
 toto-ts; xFormers is not used even where it is installed, for its kernels round differently.
 
@@ -185,6 +189,7 @@ def main() -> None:
     command = ["verify", "--golden", str(arguments.output), "--golden-only"]
     if arguments.toto is None:
         print(f"check with: toto {' '.join(command)}", file=sys.stderr)
+        print("on another machine: copy the folder there, and add --model FOLDER", file=sys.stderr)
         return
     raise SystemExit(subprocess.run([str(arguments.toto), *command], check=False).returncode)
 

@@ -95,20 +95,30 @@ FolderUsage usage_of(const std::string& folder) {
   return usage;
 }
 
-std::vector<std::string> damaged_entries(const std::string& folder) {
-  std::vector<std::string> damaged;
-  for (const Entry& entry : files_in(weights_folder(folder), is_entry)) {
+EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes) {
+  std::vector<Entry> entries = files_in(weights_folder(folder), is_entry);
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.last_use > b.last_use; });
+  EntriesCheck check;
+  for (const Entry& entry : entries) {
+    const bool read = entry.bytes <= max_bytes;
+    if (read) {
+      max_bytes -= entry.bytes;
+    } else {
+      check.unread_bytes += entry.bytes;
+    }
     try {
+      const io::RegularFile file(entry.path.string());
       // No entry was made from nothing: a sound one is stale by this key.
-      const CheckedEntry found = check_header(io::RegularFile(entry.path.string()), EntryKey{});
+      const CheckedEntry found = read ? check_contents(file) : check_header(file, EntryKey{});
       if (found.state == EntryState::invalid) {
-        damaged.push_back(fmt::format("{}: {}", entry.path.string(), found.reason));
+        check.damaged.push_back(fmt::format("{}: {}", entry.path.string(), found.reason));
       }
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::not_found) damaged.emplace_back(error.what());
+      if (error.code() != ErrorCode::not_found) check.damaged.emplace_back(error.what());
     }
   }
-  return damaged;
+  return check;
 }
 
 bool make_room(const std::string& folder, const std::string& path, std::uint64_t bytes,

@@ -19,9 +19,14 @@ struct FolderUsage {
 };
 FolderUsage usage_of(const std::string& folder);  // nothing for a folder that is not there
 
-// Entries whose beginning or length is wrong, each with the reason; contents are compared when one
-// is used. Nothing is changed.
-std::vector<std::string> damaged_entries(const std::string& folder);
+// Entries that would not be used, each with the reason. Contents are read and compared with their
+// checksums up to `max_bytes` in all, those used last first; of the others only beginning and
+// length. Nothing is changed.
+struct EntriesCheck {
+  std::vector<std::string> damaged;
+  std::uint64_t unread_bytes = 0;
+};
+EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes);
 
 // Removes least recently used entries until one of `bytes` at `path` fits into `max_bytes` in all,
 // and what killed processes left unfinished. False: it is larger than that by itself. What cannot

@@ -163,6 +163,32 @@ CheckedEntry check_header(const io::RegularFile& file, const EntryKey& wanted) {
   return check_header(std::span(start).first(size), file.size(), wanted);
 }
 
+CheckedEntry check_contents(const io::RegularFile& file) {
+  CheckedEntry entry = check_header(file, EntryKey{});
+  if (entry.state == EntryState::invalid) return entry;
+  if (file.size() % kSectionAlignment != kTrailer) {
+    return invalid(
+        fmt::format("it holds {} bytes, expected whole pages and {} bytes", file.size(), kTrailer));
+  }
+  const std::uint64_t end = file.size() - kTrailer;
+  std::vector<std::byte> chunk(kChunk);
+  std::uint64_t sum = 0, expected = 0, offset = 0;
+  const auto read = [&](std::span<std::byte> bytes) {
+    const bool whole = file.read_at(offset, bytes) == bytes.size();
+    offset += bytes.size();
+    return whole;
+  };
+  while (offset < end) {
+    const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, end - offset));
+    if (!read(part)) return invalid("it was cut while it was read");
+    sum = add_to_checksum(sum, checksum(part));
+  }
+  if (!read(std::as_writable_bytes(std::span(&expected, 1))) || sum != expected) {
+    return invalid("its contents do not match their checksum");
+  }
+  return entry;
+}
+
 CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted,
                          ThreadPool& pool) {
   CheckedEntry entry = check_header(file, file.size(), wanted);

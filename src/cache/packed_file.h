@@ -49,6 +49,9 @@ struct CheckedEntry {
 CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted, ThreadPool& pool);
 // The same without a look at sections and trailer: whether it is worth mapping, or writing again.
 CheckedEntry check_header(const io::RegularFile& file, const EntryKey& wanted);
+// Whether every byte is what was once written, whatever it was made from: stale or invalid. Reads
+// the file in pieces.
+CheckedEntry check_contents(const io::RegularFile& file);
 
 // Section by section, nothing is copied as a whole. Errors are those of io::AtomicFile.
 void write_entry(const std::string& path, const EntryKey& key, std::string_view weights_sha256,

@@ -8,10 +8,12 @@
 
 namespace toto::report {
 
-std::string html_table(std::span<const std::vector<std::string>> rows, std::size_t num_words) {
+std::string html_table(std::span<const std::vector<std::string>> rows, std::size_t num_words,
+                       std::span<const std::string> classes) {
   std::string html = "<div class=\"scroll\"><table>\n<thead>\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    html += "<tr>";
+    const bool plain = i >= classes.size() || classes[i].empty();
+    html += plain ? "<tr>" : fmt::format("<tr class=\"{}\">", classes[i]);
     for (std::size_t j = 0; j < rows[i].size(); ++j) {
       const std::string_view tag = i == 0 || j == 0 ? "th" : "td";
       const std::string_view left = j > 0 && j < num_words ? " class=\"word\"" : "";

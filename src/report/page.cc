@@ -123,6 +123,10 @@ td:first-child{padding-left:0}
 .l-line.s-dots{stroke-width:6;stroke-opacity:.45}
 .worse{color:#b3261e}.better{color:#1a7f4b}
 @media screen and (prefers-color-scheme:dark){.worse{color:#ff9087}.better{color:#6fd3a0}}
+.checks th:first-child{white-space:nowrap;overflow-wrap:normal}
+.checks tbody td:nth-child(3){white-space:normal;width:100%;min-width:14em}
+.checks .failed>*{color:#b3261e;font-weight:600}
+@media screen and (prefers-color-scheme:dark){.checks .failed>*{color:#ff9087}}
 ul{margin:6px 0 0;padding-left:20px}
 .plain{overflow-wrap:anywhere}
 )css";

@@ -52,13 +52,15 @@ class Comparison {
       if (std::find(modes_.begin(), modes_.end(), mode) == modes_.end()) modes_.push_back(mode);
     }
     for (const Symbol& symbol : options.symbols) {
-      windows_.push_back(held_out_windows(symbol, options.context, options.horizon, options.runs));
+      windows_.push_back(
+          held_out_windows(symbol, options.context, options.horizon, options.runs, &remarks_));
     }
     total_ = static_cast<int>(modes_.size() * windows_.size()) * (options.runs + kWarmups + 1);
   }
 
   CompareReport run() {
     CompareReport report;
+    report.warnings = remarks_;
     for (const Mode mode : modes_) {
       ModeRun& run = runs_[mode];
       const auto measure = [&] { run_mode(mode, run, report); };
@@ -163,6 +165,7 @@ class Comparison {
 
   void describe(CompareReport& report) const {
     const ModelInfo& model = reference_model_;
+    report.made = provenance();
     report.model = model.name;
     report.weights_sha256 = model.weights_sha256;
     report.trained = model.trained;
@@ -280,14 +283,20 @@ class Comparison {
   void collect(CompareReport& report) {
     for (std::size_t s = 0; s < windows_.size(); ++s) {
       for (const Mode mode : modes_) {
-        if (has_run(mode)) report.rows.push_back(std::move(runs_.at(mode).rows[s]));
+        if (!has_run(mode)) continue;
+        const CompareRow& row = report.rows.emplace_back(std::move(runs_.at(mode).rows[s]));
+        if (auto remark =
+                tail_remark(fmt::format("{} on {}", name_of(mode), row.symbol), row.latency)) {
+          report.warnings.push_back(std::move(*remark));
+        }
       }
     }
   }
 
   const CompareOptions& options_;
   std::vector<Mode> modes_;
-  std::vector<Windows> windows_;  // a symbol each
+  std::vector<Windows> windows_;      // a symbol each
+  std::vector<std::string> remarks_;  // on the data
   std::map<Mode, ModeRun> runs_;
   ModelInfo reference_model_;
   int done_ = 0, total_ = 0;
@@ -303,6 +312,11 @@ void check_options(const CompareOptions& options) {
       fail(ErrorCode::invalid_argument, "{} is named twice; name each symbol once",
            options.symbols[i].name);
     }
+  }
+  if (std::all_of(options.modes.begin(), options.modes.end(),
+                  [](Mode mode) { return mode == Mode::reference; })) {
+    fail(ErrorCode::invalid_argument,
+         "the modes are reference alone: nothing to compare; name an optimised one, or all");
   }
   if (options.engine.dtype == DType::f64) {
     fail(ErrorCode::invalid_argument,

@@ -53,6 +53,7 @@ struct CompareRow {
 };
 
 struct CompareReport {
+  Provenance made = {};
   std::string model, weights_sha256, isa;
   bool trained = true;
   int threads = 0, context = 0, horizon = 0, samples = 0, runs = 0;
@@ -62,7 +63,7 @@ struct CompareReport {
   std::vector<CompareRow> rows;  // by symbol, then by mode
   std::vector<Check> checks;
   std::vector<std::string> weights;   // where they came from: packed, mapped, a cache refused
-  std::vector<std::string> warnings;  // of the model's files and caches
+  std::vector<std::string> warnings;  // of the model's files, of gaps in the data, of long tails
 
   bool passed() const;                        // every check, and there is one
   std::vector<std::string> findings() const;  // what the figures come to, a sentence each

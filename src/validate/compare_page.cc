@@ -60,12 +60,22 @@ std::string forecast_chart(const CompareReport& report, const CompareRow& row) {
   return boxed(chart.title, report::line_chart_svg(chart));
 }
 
+// Those that do not hold are seen at once.
+std::string checks_table(const CompareReport& report) {
+  std::vector<std::string> classes = {""};
+  for (const Check& check : report.checks) classes.emplace_back(check.passed ? "" : "failed");
+  return fmt::format("<div class=\"checks\">\n{}</div>\n",
+                     report::html_table(check_rows(report.checks), 3, classes));
+}
+
 }  // namespace
 
 std::string page_html(const CompareReport& report) {
-  std::string body =
-      fmt::format("<p class=\"subtitle\">{}, toto.cpp {}</p>\n<p><strong>{}</strong></p>\n<ul>\n",
-                  escape_xml(setting_of(report)), version(), escape_xml(verdict_of(report)));
+  std::string body = fmt::format(
+      "<p class=\"subtitle\">{}</p>\n<p class=\"footnote\">{}</p>\n"
+      "<p{}><strong>{}</strong></p>\n<ul>\n",
+      escape_xml(setting_of(report)), escape_xml(made_of(report)),
+      report.passed() ? "" : " class=\"worse\"", escape_xml(verdict_of(report)));
   for (const std::string& sentence : report.findings()) {
     body += fmt::format("<li>{}</li>\n", escape_xml(sentence));
   }
@@ -84,15 +94,14 @@ std::string page_html(const CompareReport& report) {
     times += latency_chart(rows);
     forecasts += forecast_chart(report, *rows.back());
   }
-  body += "<section>\n<h2>Time and memory</h2>\n" + times +
-          report::html_table(speed_rows(report), 2) +
+  body += "<section>\n<h2>Time and memory</h2>\n" + times + "<div class=\"dense\">\n" +
+          report::html_table(speed_rows(report), 2) + "</div>\n" +
           "</section>\n<section>\n<h2>Accuracy</h2>\n<p class=\"subtitle\">MAE against the values "
           "that really came next, beside that of persistence. Deviations are from reference, of "
           "mean, median and quantiles, in the unit of the data. Optimised modes are also compared "
           "with each other, bit for bit.</p>\n" +
           report::html_table(accuracy_rows(report), 2) + forecasts + "</section>\n";
-  body += "<section>\n<h2>Checks</h2>\n" + report::html_table(check_rows(report.checks), 3) +
-          "</section>\n";
+  body += "<section>\n<h2>Checks</h2>\n" + checks_table(report) + "</section>\n";
   return report::html_page("Modes side by side", body);
 }
 

@@ -77,7 +77,7 @@ void write_row(io::JsonWriter& json, const CompareRow& row) {
       .field("differing_in_rerun", static_cast<std::uint64_t>(row.differing_reruns))
       .field("first_ms", row.first_ms)
       .key("ms");
-  write_latency(json, row.latency);
+  write_counted_latency(json, row.latency);
   json.key("runs_ms").begin_array();
   for (const double ms : row.milliseconds) json.value(ms);
   json.end_array().end_object();
@@ -136,14 +136,21 @@ std::string setting_of(const CompareReport& report) {
                      name_of(report.dtype), report.isa, counted(report.threads, "thread"));
 }
 
+std::string made_of(const CompareReport& report) {
+  return fmt::format("{}, toto {}, weights {}", text_of(report.made), version(),
+                     report.weights_sha256);
+}
+
 std::vector<Cells> speed_rows(const CompareReport& report) {
-  std::vector<Cells> rows = {{"symbol", "mode", "ms mean", "std", "p50", "p95", "first", "speed-up",
-                              "replans", "peak MB"}};
+  std::vector<Cells> rows = {{"symbol", "mode", "n", "ms mean", "std", "p50", "p95", "p99", "first",
+                              "speed-up", "replans", "peak MB"}};
   for (const CompareRow& row : report.rows) {
-    rows.push_back({row.symbol, std::string(name_of(row.mode)), milliseconds(row.latency.mean),
+    rows.push_back({row.symbol, std::string(name_of(row.mode)),
+                    fmt::format("{}", row.latency.count), milliseconds(row.latency.mean),
                     milliseconds(row.latency.std), milliseconds(row.latency.p50),
-                    milliseconds(row.latency.p95), milliseconds(row.first_ms),
-                    fmt::format("{:.3g}x", row.speedup), fmt::format("{}", row.replans),
+                    milliseconds(row.latency.p95), milliseconds(row.latency.p99),
+                    milliseconds(row.first_ms), fmt::format("{:.3g}x", row.speedup),
+                    fmt::format("{}", row.replans),
                     row.peak_memory_mb ? fmt::format("{:.1f}", *row.peak_memory_mb) : "-"});
   }
   return rows;
@@ -165,10 +172,9 @@ std::vector<Cells> accuracy_rows(const CompareReport& report) {
 
 std::string json_text(const CompareReport& report) {
   io::JsonWriter json;
-  json.begin_object()
-      .field("passed", report.passed())
-      .field("version", version())
-      .field("model", report.model)
+  json.begin_object().field("passed", report.passed()).field("version", version());
+  write_provenance(json, report.made);
+  json.field("model", report.model)
       .field("trained", report.trained)
       .field("weights_sha256", report.weights_sha256)
       .field("dtype", name_of(report.dtype))
@@ -188,13 +194,15 @@ std::string json_text(const CompareReport& report) {
   for (const std::string& sentence : report.weights) json.value(sentence);
   json.end_array().key("findings").begin_array();
   for (const std::string& sentence : report.findings()) json.value(sentence);
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : report.warnings) json.value(warning);
   return json.end_array().end_object().take();
 }
 
 std::string markdown_text(const CompareReport& report) {
-  std::string text =
-      fmt::format("# toto compare-modes\n\n**{}**\n\n{}.\n\n", markdown_cell(verdict_of(report)),
-                  markdown_cell(setting_of(report)));
+  std::string text = fmt::format("# toto compare-modes\n\n**{}**\n\n{}.\n\n{}.\n\n",
+                                 markdown_cell(verdict_of(report)),
+                                 markdown_cell(setting_of(report)), markdown_cell(made_of(report)));
   for (const std::string& sentence : report.findings()) {
     text += fmt::format("- {}\n", markdown_cell(sentence));
   }

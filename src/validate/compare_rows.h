@@ -13,6 +13,8 @@ namespace toto::validate {
 std::string verdict_of(const CompareReport& report);
 // "20 forecasts of 1 step a symbol and mode, from 512 points, 128 samples, seed 0"
 std::string setting_of(const CompareReport& report);
+// When, where, by which version and of which weights
+std::string made_of(const CompareReport& report);
 
 // The heading, then a row for each symbol and mode, by subject: both together would not fit a page.
 std::vector<Cells> speed_rows(const CompareReport& report);

@@ -85,6 +85,17 @@ constexpr Cause kCauses[] = {
       "shapes fall into classes with room to grow, a plan for each is made in microseconds; mode "
       "default needs none at all"}},
     {LogKind::recompile,
+     {"NoneType", " is None", " is not None"},
+     {Severity::medium,
+      "an argument or attribute was a tensor in one call and None in another: a mask, cache or "
+      "extra input that is there only sometimes",
+      "always pass a tensor, an empty or neutral one where there is nothing (a mask of ones), or "
+      "compile the two cases as two functions",
+      kCompileCost,
+      "masks, ids and extra variates are filled in before the network runs: it sees the same "
+      "inputs "
+      "in every call"}},
+    {LogKind::recompile,
      {"___check_obj_id", "___check_type_id", "ID_MATCH", "object id", " is not ", "id(", "type("},
      {Severity::medium,
       "the guard holds an object's identity, and another object came: a module, cache or config "

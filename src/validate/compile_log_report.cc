@@ -101,8 +101,9 @@ std::string summary_of(const LogAnalysis& analysis) {
   if (!analysis.evidence()) {
     return fmt::format(
         "nothing recognised in {}: neither what PyTorch's compiler logs nor plans of toto. That is "
-        "no proof of health; run with TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" (or "
-        "TOTO_LOGS=plans) and give what goes to standard error",
+        "no proof of health; run with TORCH_LOGS=\"+dynamo,recompiles,graph_breaks,cudagraphs\" "
+        "(or TOTO_LOGS=plans), which logs something however well it goes, and give what goes to "
+        "standard error",
         counted(analysis.lines, "line"));
   }
   if (analysis.num_events() == 0) {

@@ -48,7 +48,9 @@ struct Golden {
 
   // "series 3, variate 1": which one the values of GoldenOutput::series_size number `index` are of.
   std::string series_name(std::size_t index) const;
-  // Error(corrupt_file) if the loaded model answers in other shapes than the golden holds.
+  // Whether a model answers in the shapes the golden holds.
+  bool fits(const ModelInfo& model) const;
+  // Error(corrupt_file) if the model beside the golden does not.
   void check_fits(const ModelInfo& model) const;
 };
 
@@ -61,8 +63,11 @@ struct GoldenFolder {
 };
 std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths);
 
-// Reads and judges one case. Error(not_found) or Error(corrupt_file) naming file and tensor.
-Golden read_golden(const GoldenFolder& folder);
+// Reads and judges one case. Error(not_found) or Error(corrupt_file) naming file and tensor. The
+// model beside it is looked at only if it is the one to be checked: a golden made elsewhere may
+// have links to one that is not here.
+enum class GoldenUse { with_its_model, with_another };
+Golden read_golden(const GoldenFolder& folder, GoldenUse use = GoldenUse::with_its_model);
 
 // The outputs of the format that `trace` has values for, by the format's names; empty if unknown.
 std::span<const double> output_of(const Trace& trace, std::string_view name);

@@ -33,23 +33,40 @@ Window window_at(const Symbol& symbol, std::size_t start, int context, int horiz
 
 }  // namespace
 
-std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count) {
+std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count,
+                                     std::vector<std::string>* remarks) {
   std::vector<Window> windows;
+  std::size_t passed_over = 0;
   const auto step = static_cast<std::size_t>(horizon);
   std::size_t start = symbol.values.size();
   while (windows.size() < static_cast<std::size_t>(count) && start >= step + kMinHistory) {
     start -= step;
     Window window = window_at(symbol, start, context, horizon);
-    const bool has_target = std::any_of(window.actual.begin(), window.actual.end(), is_there) &&
-                            !std::isnan(window.latest);
-    if (has_target) windows.push_back(std::move(window));
+    const auto there = std::count_if(window.actual.begin(), window.actual.end(), is_there);
+    if (there < horizon && start + step == symbol.values.size()) {
+      fail(
+          ErrorCode::corrupt_file,
+          "{}: {} of its last {} values are missing, expected all of them: they are what forecasts "
+          "are compared with; cut the file where its values end",
+          io::quoted(symbol.name), horizon - there, horizon);
+    }
+    if (there == horizon && !std::isnan(window.latest)) {
+      windows.push_back(std::move(window));
+    } else {
+      ++passed_over;
+    }
   }
   if (windows.size() < static_cast<std::size_t>(count)) {
     fail(ErrorCode::corrupt_file,
-         "{}: {} values give {} windows of {} steps with actual values and {} points before them, "
-         "expected {}; use a longer file or compare less",
+         "{}: {} values give {} windows of {} steps without a missing value and with {} points "
+         "before them, expected {}; use a longer file or compare less",
          io::quoted(symbol.name), symbol.values.size(), windows.size(), horizon, kMinHistory,
          count);
+  }
+  if (passed_over > 0 && remarks != nullptr) {
+    remarks->push_back(
+        fmt::format("{}: {} of the last {} windows have missing values and were passed over",
+                    symbol.name, passed_over, passed_over + windows.size()));
   }
   std::reverse(windows.begin(), windows.end());
   // One length for all: otherwise a growing context would be measured as a slower and slower mode.

@@ -18,16 +18,18 @@ struct Symbol {
 
 struct Window {
   Series context;             // named after the symbol
-  std::vector<float> actual;  // [step], what came next; NaN where the file has nothing
+  std::vector<float> actual;  // [step], what came next
   float latest = 0;           // the last value before: what persistence says
 };
 
 inline constexpr int kMinHistory = 32;  // points before the first window
 
-// The last `count` stretches of `horizon` steps that hold an actual value, oldest first, none
-// overlapping, each with `context` points before it, or all with as many as the first one has.
-// Error(corrupt_file) if there are fewer.
-std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count);
+// The last `count` stretches of `horizon` steps, oldest first, none overlapping, each with
+// `context` points before it, or all with as many as the first one has. Every step has an actual
+// value: stretches with a gap are passed over, which is said in `remarks`. Error(corrupt_file) if
+// there are fewer, or if the values at the very end are missing: older ones are not what was asked.
+std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count,
+                                     std::vector<std::string>* remarks = nullptr);
 
 // Whether there is nothing to tell the windows apart by: a symbol that never moves.
 bool all_alike(const std::vector<Window>& windows);

@@ -1,5 +1,7 @@
 #include "validate/latency.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -15,7 +17,7 @@ double percentile(std::span<const double> sorted, double share) {
 }
 
 Latency latency_of(std::span<const double> milliseconds) {
-  if (milliseconds.empty()) return {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  if (milliseconds.empty()) return {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0};
   std::vector<double> sorted(milliseconds.begin(), milliseconds.end());
   std::sort(sorted.begin(), sorted.end());
   const auto count = static_cast<double>(sorted.size());
@@ -28,18 +30,41 @@ Latency latency_of(std::span<const double> milliseconds) {
           .p99 = percentile(sorted, 0.99),
           .max = sorted.back(),
           .mean = mean,
-          .std = sorted.size() > 1 ? std::sqrt(squares / (count - 1)) : 0};
+          .std = sorted.size() > 1 ? std::sqrt(squares / (count - 1)) : 0,
+          .count = sorted.size()};
 }
 
-void write_latency(io::JsonWriter& json, const Latency& latency) {
-  json.begin_object()
-      .field("min", latency.min)
+std::optional<std::string> tail_remark(std::string_view what, const Latency& latency) {
+  if (!(latency.p95 > kLongTail * latency.p50)) return std::nullopt;
+  return fmt::format(
+      "{}: p95 is {:.3g} ms, {:.2g} times the {:.3g} ms of p50 (n {}); look for what else uses "
+      "these cores",
+      what, latency.p95, latency.p95 / latency.p50, latency.p50, latency.count);
+}
+
+namespace {
+
+void write_figures(io::JsonWriter& json, const Latency& latency) {
+  json.field("min", latency.min)
       .field("p50", latency.p50)
       .field("p95", latency.p95)
       .field("p99", latency.p99)
       .field("mean", latency.mean)
-      .field("std", latency.std)
-      .end_object();
+      .field("std", latency.std);
+}
+
+}  // namespace
+
+void write_latency(io::JsonWriter& json, const Latency& latency) {
+  json.begin_object();
+  write_figures(json, latency);
+  json.end_object();
+}
+
+void write_counted_latency(io::JsonWriter& json, const Latency& latency) {
+  json.begin_object().field("n", static_cast<std::uint64_t>(latency.count));
+  write_figures(json, latency);
+  json.end_object();
 }
 
 }  // namespace toto::validate

@@ -80,6 +80,7 @@ bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   if (!tag.empty()) line.writer = std::string(tag.substr(0, 64)) + "/";
   line.writer += pid;
   line.source = rest.substr(pid_end + 1, close - pid_end - 1);
+  line.is_detail = whole[at] == kLevels.front();
   take_tags(rest.substr(close + 1), line);
   return line.has_prefix();
 }
@@ -98,6 +99,7 @@ bool parse_old(std::string_view whole, std::size_t at, LogLine& line) {
   }
   const std::size_t close = rest.find(']', end);
   if (close == std::string_view::npos) return false;
+  line.is_detail = rest.substr(end).starts_with(": [DEBUG]");
   rest.remove_prefix(close + 1);
   if (rest.starts_with(' ')) rest.remove_prefix(1);
   line.text = rest;

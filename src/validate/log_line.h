@@ -14,6 +14,7 @@ struct LogLine {
   std::string_view source = {};    // "torch/_dynamo/guards.py:2830", or the logger's name
   std::string_view artifact = {};  // "recompiles" of "[__recompiles]"
   std::string_view text = {};      // what remains, blanks in front included
+  bool is_detail = false;          // of the lowest level, which is printed on request only
 
   bool has_prefix() const { return !source.empty(); }
 };

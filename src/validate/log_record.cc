@@ -224,17 +224,6 @@ bool continue_skip(LogRecord& record, std::string_view said) {
   return !record.in_traceback && take_frame(record, said);
 }
 
-// The topics that a value of TORCH_LOGS switches on; "+dynamo" has the first two among its own.
-LoggedTopics topics_of(std::string_view value) {
-  const auto has = [&](std::string_view topic) {
-    return value.find(topic) != std::string_view::npos;
-  };
-  const bool dynamo = has("+dynamo") || has("+all");
-  return {.recompiles = dynamo || has("recompiles"),
-          .graph_breaks = dynamo || has("graph_breaks"),
-          .cudagraphs = has("cudagraphs") || has("+all") || has("+inductor")};
-}
-
 }  // namespace
 
 std::optional<LogRecord> begin_record(std::string_view text) {
@@ -290,33 +279,17 @@ LoggedTopics topics_shown(const LogLine& line) {
   if (line.artifact.starts_with("recompiles")) topics.recompiles = true;
   if (line.artifact == "graph_breaks") topics.graph_breaks = true;
   if (line.artifact == "cudagraphs") topics.cudagraphs = true;
-  std::string_view text = io::trimmed(line.text);
-  if (text.starts_with("[plans] ")) topics.plans = true;
-  // As a shell with -x, a Dockerfile, a unit file or `env` shows it.
-  for (const std::string_view lead :
-       {"+ ", "$ ", "> ", "export ", "env ", "ENV ", "set ", "Environment="}) {
-    if (text.starts_with(lead)) text = io::trimmed(text.substr(lead.size()));
+  // A component that logs its own details ("+dynamo") logs the topics that belong to it as well.
+  if (line.is_detail && line.artifact.empty()) {
+    const auto from = [&](std::string_view path, std::string_view logger) {
+      return line.source.starts_with(path) || line.source.starts_with(logger);
+    };
+    const bool dynamo = from("torch/_dynamo/", "torch._dynamo.");
+    topics.recompiles |= dynamo;
+    topics.graph_breaks |= dynamo;
+    topics.cudagraphs |= from("torch/_inductor/", "torch._inductor.");
   }
-  for (const std::string_view name : {"TORCH_LOGS", "TOTO_LOGS"}) {
-    if (!text.starts_with(name)) continue;
-    std::string_view value = text.substr(name.size());
-    if (!value.starts_with('=') && !value.starts_with(": ") && !value.starts_with(' ')) continue;
-    value = io::trimmed(value.substr(1));
-    const char quote = value.empty() ? ' ' : value.front();
-    if (quote == '"' || quote == '\'') {
-      value = value.substr(1, value.find(quote, 1) - 1);
-    } else {
-      value = value.substr(0, value.find(' '));
-    }
-    if (name == "TOTO_LOGS") {
-      topics.plans |= value.find("plans") != std::string_view::npos;
-    } else {
-      const LoggedTopics set = topics_of(value);
-      topics.recompiles |= set.recompiles;
-      topics.graph_breaks |= set.graph_breaks;
-      topics.cudagraphs |= set.cudagraphs;
-    }
-  }
+  if (io::trimmed(line.text).starts_with("[plans] ")) topics.plans = true;
   return topics;
 }
 

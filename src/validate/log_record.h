@@ -40,9 +40,9 @@ struct PlanLine {
 };
 std::optional<PlanLine> parse_plan(std::string_view text);
 
-// Which topics were switched on, as far as this line shows: by its tag, by a message that is
-// printed only then, or by a command that sets TORCH_LOGS. PyTorch's advice to set it is no such
-// command.
+// Which topics were switched on, as far as this line shows: by its tag, or by a message that is
+// printed only then. A command that sets TORCH_LOGS shows nothing: what it started may have ended
+// before it could log, or the line may be a document's.
 LoggedTopics topics_shown(const LogLine& line);
 
 // A reason without the numbers it compares with; indices in brackets stay.

@@ -43,17 +43,23 @@ std::uint64_t digest_of(const Forecast& forecast, std::uint64_t digest) {
   return digest;
 }
 
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 class Stress {
  public:
   explicit Stress(const StressOptions& options)
       : options_(options), iterations_(iterations_of(options.level)), modes_(modes_of(options)) {
     for (const Symbol& symbol : options.symbols) {
-      windows_.push_back(held_out_windows(symbol, kContext, kHorizon, iterations_));
+      windows_.push_back(held_out_windows(symbol, kContext, kHorizon, iterations_, &remarks_));
     }
   }
 
   StressReport run() {
     StressReport report;
+    report.warnings = remarks_;
     for (const Mode mode : modes_) {
       ModeRecord& mode_run = run_.modes[mode];
       const auto measure = [&] { run_mode(mode, mode_run, report); };
@@ -130,7 +136,13 @@ class Stress {
     for (const std::string& warning : runner->model().warnings) note_once(warning, report.warnings);
     run.by_symbol.resize(windows_.size());
     run.rows.reserve(static_cast<std::size_t>(iterations_));
+    // At once, that growth does not look like a leak.
+    const std::size_t calls = requests_.size() * static_cast<std::size_t>(iterations_ + 1);
+    run.mixed.reserve(calls);
+    run.concurrent.reserve(calls * static_cast<std::size_t>(options_.callers));
     warm_up(mode, *runner, run);
+    run.mixed.clear();
+    run.concurrent.clear();
     for (int i = 0; i < iterations_; ++i) {
       const std::int64_t replans = runner->replans();
       StressRow& row = run.rows.emplace_back();
@@ -177,9 +189,7 @@ class Stress {
       const Window& window = windows_[s][static_cast<std::size_t>(iteration)];
       const auto start = std::chrono::steady_clock::now();
       const std::vector<Forecast> forecasts = forecast_window(runner, window);
-      const std::chrono::duration<double, std::milli> time =
-          std::chrono::steady_clock::now() - start;
-      row.milliseconds.push_back(time.count());
+      row.milliseconds.push_back(milliseconds_since(start));
       if (forecasts.size() != 1 || forecasts[0].mean.size() != window.actual.size()) {
         fail(ErrorCode::internal, "{}: the answer is not one forecast of {} steps",
              window.context.id, window.actual.size());
@@ -193,24 +203,31 @@ class Stress {
 
   void run_load(Mode mode, Runner& runner, ModeRecord& run) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (repeats(mode, requests_[i])) compare(runner, i, "", run.answers, run.differing);
+      if (repeats(mode, requests_[i])) {
+        compare(runner, i, "", run.answers, run.differing, run.mixed);
+      }
       step();
     }
     run_callers(runner, run);
     step();
     run_cancelled(runner, run);
     const std::unique_ptr<Runner> again = options_.load(options_.model, engine_for(mode));
-    compare(*again, 0, " of the model loaded again", run.answers, run.differing);
+    std::vector<double> first_call;  // of an engine that is not warm
+    compare(*again, 0, " of the model loaded again", run.answers, run.differing, first_call);
     step();
   }
 
-  // Asks once more and counts the numbers that are not what they were.
+  // Asks once more, takes the time and counts the numbers that are not what they were.
   void compare(Runner& runner, std::size_t index, std::string_view who,
-               const std::vector<Answer>& answers, Mishaps& differing) const {
+               const std::vector<Answer>& answers, Mishaps& differing,
+               std::vector<double>& milliseconds) const {
     const Answer& expected = answers[index];
     if (!expected.complaint.empty()) return;  // judged as it is
     const Request& request = requests_[index];
-    const Answer now = answer_of(runner.forecast(request.batch, request.options));
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<Forecast> forecasts = runner.forecast(request.batch, request.options);
+    milliseconds.push_back(milliseconds_since(start));
+    const Answer now = answer_of(forecasts);
     ++differing.tried;
     differing.add(num_different(expected.bits, now.bits),
                   fmt::format("the answer to {}{} differs from the first one", request.what, who));
@@ -219,7 +236,11 @@ class Stress {
   // Threads that start at different requests, so that unlike shapes meet. Each counts for itself:
   // nothing is shared but the engine.
   void run_callers(Runner& runner, ModeRecord& run) {
-    std::vector<Mishaps> own(static_cast<std::size_t>(options_.callers));
+    struct Caller {
+      Mishaps differing;
+      std::vector<double> milliseconds;
+    };
+    std::vector<Caller> own(static_cast<std::size_t>(options_.callers));
     std::vector<std::exception_ptr> errors(own.size());
     std::vector<std::jthread> threads;
     threads.reserve(own.size());
@@ -229,7 +250,8 @@ class Stress {
           for (std::size_t i = 0; i < requests_.size(); ++i) {
             const std::size_t index = (i + t) % requests_.size();
             if (requests_[index].heavy) continue;
-            compare(runner, index, " asked by several threads", run.answers, own[t]);
+            compare(runner, index, " asked by several threads", run.answers, own[t].differing,
+                    own[t].milliseconds);
           }
         } catch (...) {
           errors[t] = std::current_exception();
@@ -240,9 +262,10 @@ class Stress {
     for (const std::exception_ptr& error : errors) {
       if (error) std::rethrow_exception(error);
     }
-    for (const Mishaps& some : own) {
-      run.differing.tried += some.tried;
-      run.differing.add(some.count, some.first);
+    for (const auto& [differing, milliseconds] : own) {
+      run.differing.tried += differing.tried;
+      run.differing.add(differing.count, differing.first);
+      run.concurrent.insert(run.concurrent.end(), milliseconds.begin(), milliseconds.end());
     }
   }
 
@@ -282,6 +305,7 @@ class Stress {
   }
 
   void describe(StressReport& report) const {
+    report.made = provenance();
     report.level = options_.level;
     report.model = model_.name;
     report.weights_sha256 = model_.weights_sha256;
@@ -306,7 +330,8 @@ class Stress {
   const StressOptions& options_;
   int iterations_;
   std::vector<Mode> modes_;
-  std::vector<Windows> windows_;  // a symbol each, a window an iteration
+  std::vector<Windows> windows_;      // a symbol each, a window an iteration
+  std::vector<std::string> remarks_;  // on the data
   ModelInfo model_;
   std::vector<Request> requests_;
   Request long_request_;  // its answer stands behind those of requests_

@@ -57,6 +57,7 @@ struct StressRow {
 };
 
 struct StressReport {
+  Provenance made = {};
   StressLevel level = StressLevel::quick;
   std::string model, weights_sha256, isa;
   bool trained = true;
@@ -65,12 +66,14 @@ struct StressReport {
   std::uint64_t seed = 0;
   std::size_t num_requests = 0;  // shapes, each repeated in every iteration
   std::vector<std::string> symbols;
-  std::vector<StressRow> rows;  // by mode, then by iteration
-  std::map<Mode, Latency> latency;
-  double mae_persistence = 0;  // on the same windows
+  std::vector<StressRow> rows;                // by mode, then by iteration
+  std::map<Mode, Latency> latency;            // of the windows' forecasts, one at a time
+  std::map<Mode, Latency> mixed, concurrent;  // of all shapes alone; of the light ones by callers
+  double mae_persistence = 0;                 // on the same windows
   std::vector<Check> checks;
-  std::vector<std::string> weights;   // where they came from: packed, mapped, a cache refused
-  std::vector<std::string> warnings;  // what came near a limit, and what the model's files say
+  std::vector<std::string> weights;  // where they came from: packed, mapped, a cache refused
+  // What came near a limit, long tails, gaps in the data, and what the model's files say.
+  std::vector<std::string> warnings;
 
   bool passed() const;  // every check, and there is one
 };

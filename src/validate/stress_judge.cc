@@ -42,6 +42,11 @@ class Judge {
   void judge_mode(Mode mode, const ModeRecord& record) {
     mode_ = mode;
     report_.latency[mode] = latency(record);
+    report_.mixed[mode] = latency_of(record.mixed);
+    report_.concurrent[mode] = latency_of(record.concurrent);
+    if (auto remark = tail_remark(name("tail"), report_.latency[mode])) {
+      report_.warnings.push_back(std::move(*remark));
+    }
     if (!record.complaint.empty()) {
       add(failed_check(name("runs"), record.complaint));
       return;

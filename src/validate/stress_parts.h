@@ -38,6 +38,9 @@ struct ModeRecord {
   std::vector<Answer> answers;      // by request; empty where this mode was not asked
   Mishaps differing;                // numbers unlike the first answer to the same request
   Mishaps not_cancelled;            // calls that went on though they were told to stop
+  // Milliseconds of every call after the warm-up: of the mixed shapes one after the other, and of
+  // those that callers made at once.
+  std::vector<double> mixed, concurrent;
   Probe probe;
 };
 

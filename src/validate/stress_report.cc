@@ -56,24 +56,46 @@ Cells mode_cells(const StressReport& report, Mode mode, const Latency& latency) 
     peak = std::max(peak, row.peak_memory_mb.value_or(NAN));
     last = &row;
   }
-  return {std::string(name_of(mode)),
-          figure_text(mae / static_cast<double>(count)),
-          fmt::format("{:.3g}", latency.p50),
-          fmt::format("{:.3g}", latency.p95),
-          fmt::format("{:.3g}", latency.p99),
-          fmt::format("{:.3g}", latency.max),
-          fmt::format("{}", replans),
-          fmt::format("{:.1f}", peak),
-          last == nullptr ? "-" : megabytes(last->resident)};
+  return {std::string(name_of(mode)),         figure_text(mae / static_cast<double>(count)),
+          fmt::format("{}", latency.count),   fmt::format("{:.3g}", latency.p50),
+          fmt::format("{:.3g}", latency.p95), fmt::format("{:.3g}", latency.p99),
+          fmt::format("{:.3g}", latency.max), fmt::format("{}", replans),
+          fmt::format("{:.1f}", peak),        last == nullptr ? "-" : megabytes(last->resident)};
 }
 
 std::vector<Cells> mode_rows(const StressReport& report) {
   std::vector<Cells> rows = {
-      {"mode", "MAE", "p50 ms", "p95", "p99", "max", "replans", "peak MB", "resident MB"}};
+      {"mode", "MAE", "n", "p50 ms", "p95", "p99", "max", "replans", "peak MB", "resident MB"}};
   for (const auto& [mode, latency] : report.latency) {
     rows.push_back(mode_cells(report, mode, latency));
   }
   return rows;
+}
+
+// Calls under load. Shapes differ a lot, so the spread within a row is theirs; what counts is the
+// same row of two modes, or of two reports.
+std::vector<Cells> load_rows(const StressReport& report) {
+  std::vector<Cells> rows = {{"mode", "calls", "n", "p50 ms", "p95", "p99", "max"}};
+  const auto add = [&](Mode mode, std::string calls, const Latency& latency) {
+    rows.push_back({std::string(name_of(mode)), std::move(calls), fmt::format("{}", latency.count),
+                    fmt::format("{:.3g}", latency.p50), fmt::format("{:.3g}", latency.p95),
+                    fmt::format("{:.3g}", latency.p99), fmt::format("{:.3g}", latency.max)});
+  };
+  for (const auto& [mode, latency] : report.mixed) {
+    add(mode, "mixed shapes", latency);
+    add(mode, fmt::format("{} callers at once", report.callers), report.concurrent.at(mode));
+  }
+  return rows;
+}
+
+void write_latencies(io::JsonWriter& json, std::string_view key,
+                     const std::map<Mode, Latency>& latencies) {
+  json.key(key).begin_object();
+  for (const auto& [mode, latency] : latencies) {
+    json.key(name_of(mode));
+    write_counted_latency(json, latency);
+  }
+  json.end_object();
 }
 
 std::vector<Cells> iteration_rows(const StressReport& report) {
@@ -137,8 +159,9 @@ std::string json_text(const StressReport& report) {
   json.begin_object()
       .field("passed", report.passed())
       .field("stress_mode", name_of(report.level))
-      .field("version", version())
-      .field("model", report.model)
+      .field("version", version());
+  write_provenance(json, report.made);
+  json.field("model", report.model)
       .field("trained", report.trained)
       .field("weights_sha256", report.weights_sha256)
       .field("dtype", name_of(report.dtype))
@@ -149,12 +172,11 @@ std::string json_text(const StressReport& report) {
       .key("rows")
       .begin_array();
   for (const StressRow& row : report.rows) write_row(json, report, row);
-  json.end_array().key("latency_ms").begin_object();
-  for (const auto& [mode, latency] : report.latency) {
-    json.key(name_of(mode));
-    write_latency(json, latency);
-  }
-  json.end_object().key("checks").begin_array();
+  json.end_array();
+  write_latencies(json, "latency_ms", report.latency);
+  write_latencies(json, "latency_mixed_ms", report.mixed);
+  write_latencies(json, "latency_concurrent_ms", report.concurrent);
+  json.key("checks").begin_array();
   for (const Check& check : report.checks) write_check(json, check);
   json.end_array().key("weights").begin_array();
   for (const std::string& sentence : report.weights) json.value(sentence);
@@ -164,9 +186,10 @@ std::string json_text(const StressReport& report) {
 }
 
 std::string markdown_text(const StressReport& report) {
-  std::string text = fmt::format(
-      "# toto stress: {}\n\n**{}**\n\n{}. toto.cpp {}, weights {}.\n", name_of(report.level),
-      verdict_of(report), markdown_cell(setting_of(report)), version(), report.weights_sha256);
+  std::string text =
+      fmt::format("# toto stress: {}\n\n**{}**\n\n{}.\n\n{}, toto {}, weights {}.\n",
+                  name_of(report.level), verdict_of(report), markdown_cell(setting_of(report)),
+                  markdown_cell(text_of(report.made)), version(), report.weights_sha256);
   if (const std::vector<const Check*> checks = broken(report); !checks.empty()) {
     text += "\n## Broken limits\n\n";
     for (const Check* check : checks) {
@@ -183,7 +206,9 @@ std::string markdown_text(const StressReport& report) {
       "\n## Modes\n\nMAE on held-out values, which is {} for persistence (the latest value); times "
       "of single forecasts.\n\n",
       figure_text(report.mae_persistence));
-  text += markdown_table(mode_rows(report), 1);
+  text += markdown_table(mode_rows(report), 1) +
+          "\n## Calls under load\n\nEvery call after the warm-up, n of them.\n\n" +
+          markdown_table(load_rows(report), 2);
   if (!report.weights.empty()) text += "\n## Where the weights came from\n\n";
   for (const std::string& sentence : report.weights) {
     text += fmt::format("- {}\n", markdown_cell(sentence));
@@ -195,6 +220,7 @@ std::string markdown_text(const StressReport& report) {
 std::string table_text(const StressReport& report) {
   std::string text =
       io::one_line(setting_of(report)) + "\n\n" + aligned_table(mode_rows(report), 1);
+  text += "\n" + aligned_table(load_rows(report), 2);
   text += fmt::format("\nMAE of persistence, the latest value: {}\n",
                       figure_text(report.mae_persistence));
   for (const Check* check : broken(report)) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "validate/verify_parts.h"
+#include "validate/zero_weights.h"
 
 namespace toto::validate {
 namespace {
@@ -35,8 +36,21 @@ void meet_model(const VerifyOptions& options, Report& report, Jobs& jobs) {
   report.model = model.name;
   report.weights_sha256 = model.weights_sha256;
   report.trained = model.trained;
+  report.warnings = model.warnings;
   add_production_jobs(options, model, report, jobs);
   add_invariance_jobs(options, model, report, jobs);
+}
+
+// How it is run, whatever the mode.
+void describe(const VerifyOptions& options, Report& report) {
+  EngineOptions engine = engine_options(options, Mode::reference);
+  engine.dtype = DType::f32;
+  engine = resolve_options(engine);
+  report.made = provenance();
+  report.dtype = options.engine.dtype;
+  report.isa = name_of(engine.isa);
+  report.threads = engine.threads;
+  report.seed = options.seed;
 }
 
 }  // namespace
@@ -112,7 +126,7 @@ Series make_series(std::string id, int num_variates, int length, std::uint64_t s
 Report verify(const VerifyOptions& options) {
   validate_options(options);
   Report report;
-  report.dtype = options.engine.dtype;
+  describe(options, report);
   Jobs jobs;
   add_golden_jobs(options, report, jobs);
   if (!options.golden_only) {
@@ -125,6 +139,11 @@ Report verify(const VerifyOptions& options) {
     jobs[done]();
     if (options.progress)
       options.progress(static_cast<int>(done + 1), static_cast<int>(jobs.size()));
+  }
+  const std::string& folder = options.golden_only ? options.golden_model : options.model;
+  if (!folder.empty()) {
+    for (std::string& warning : zero_warnings(folder))
+      report.warnings.push_back(std::move(warning));
   }
   return report;
 }

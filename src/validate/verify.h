@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "toto/toto.h"
+#include "validate/provenance.h"
 #include "validate/runner.h"
 
 namespace toto::validate {
@@ -30,10 +31,22 @@ struct Skipped {
   std::string reason;
 };
 
+// What was held to a golden.
+struct GoldenModel {
+  std::string golden, folder;       // the golden's name; the model's folder
+  std::string weights_sha256 = {};  // empty if it could not be loaded
+};
+
 struct Report {
+  Provenance made = {};
   std::string model, weights_sha256;  // empty when only goldens were checked
   bool trained = true;
   DType dtype = DType::f32;
+  std::string isa = {};
+  int threads = 0;
+  std::uint64_t seed = 0;
+  std::vector<GoldenModel> goldens = {};
+  std::vector<std::string> warnings = {};  // of the model's files
   std::vector<Check> checks;
   std::vector<Skipped> skipped;
 
@@ -48,6 +61,7 @@ std::string table_text(const Report& report);  // a line a check and a summary, 
 struct VerifyOptions {
   std::string model;                 // a model folder; not needed with golden_only
   std::vector<std::string> goldens;  // case folders, or folders of them
+  std::string golden_model = {};     // held to the goldens in place of the model beside each
   bool golden_only = false;
   std::vector<Mode> modes = all_modes(DType::f32);
   EngineOptions engine;  // dtype, isa and threads; verify chooses mode and cache itself

@@ -24,10 +24,34 @@ bool is_answered_by(const GoldenOutput& output, Mode mode) {
   return output.name != kUncached || mode == Mode::reference;
 }
 
-void ask(const VerifyOptions& options, const Golden& golden, const EngineOptions& engine,
-         Answers& answers) {
-  const std::unique_ptr<Runner> runner = options.load(golden.folder, engine);
-  golden.check_fits(runner->model());
+// One golden while its jobs run; the answers of `reference` serve two of them.
+struct Session {
+  Golden golden;
+  std::size_t index = 0;  // in Report::goldens
+  Answers reference = {};
+};
+
+// The golden's own model must fit it. Another one that does not is another model: it fails, like
+// one that answers other numbers.
+void check_fits(const VerifyOptions& options, const Golden& golden, const ModelInfo& model) {
+  if (options.golden_model.empty()) {
+    golden.check_fits(model);
+  } else if (!golden.fits(model)) {
+    fail(ErrorCode::invalid_argument,
+         "{} has patches of {} steps with {} components, the golden is of {} steps and {} "
+         "components: it was made of another model",
+         options.golden_model, model.patch_size, model.num_components, golden.patch_size,
+         golden.num_components);
+  }
+}
+
+void ask(const VerifyOptions& options, const Session& session, const EngineOptions& engine,
+         Answers& answers, Report& report) {
+  const Golden& golden = session.golden;
+  GoldenModel& checked = report.goldens[session.index];
+  const std::unique_ptr<Runner> runner = options.load(checked.folder, engine);
+  checked.weights_sha256 = runner->model().weights_sha256;
+  check_fits(options, golden, runner->model());
   std::vector<Trace> traces;
   traces.reserve(golden.batch.size());
   for (const Series& series : golden.batch) {
@@ -43,12 +67,13 @@ void ask(const VerifyOptions& options, const Golden& golden, const EngineOptions
   }
 }
 
-Answers answers_of(const VerifyOptions& options, const Golden& golden, EngineOptions engine) {
-  Answers answers(golden.outputs.size());
-  ask(options, golden, engine, answers);
+Answers answers_of(const VerifyOptions& options, const Session& session, EngineOptions engine,
+                   Report& report) {
+  Answers answers(session.golden.outputs.size());
+  ask(options, session, engine, answers, report);
   if (engine.mode == Mode::reference) {
     engine.use_kv_cache = false;
-    ask(options, golden, engine, answers);
+    ask(options, session, engine, answers, report);
   }
   return answers;
 }
@@ -154,19 +179,13 @@ Check judge_plausibility(const Golden& golden, const Answers& ours32, const Answ
 
 // -------------------------------------------------------------------------------------------- jobs
 
-// One golden while its jobs run; the answers of `reference` serve two of them.
-struct Session {
-  Golden golden;
-  Answers reference;
-};
-
 void check_mode(const VerifyOptions& options, Session& session, Mode mode, Report& report) {
   const Golden& golden = session.golden;
   const EngineOptions engine = engine_options(options, mode);
   Answers answers;
   std::string complaint;
   try {
-    answers = answers_of(options, golden, engine);
+    answers = answers_of(options, session, engine, report);
   } catch (const Error& error) {
     // A mode or dtype this version does not have fails here; a broken model ends the run.
     if (error.code() != ErrorCode::invalid_argument) throw;
@@ -188,11 +207,19 @@ void check_mode(const VerifyOptions& options, Session& session, Mode mode, Repor
 void check_plausibility(const VerifyOptions& options, Session& session, Report& report) {
   EngineOptions engine = engine_options(options, Mode::reference);
   engine.dtype = DType::f32;
-  if (session.reference.empty()) {
-    session.reference = answers_of(options, session.golden, engine);
+  Answers ours64;
+  try {
+    if (session.reference.empty()) {
+      session.reference = answers_of(options, session, engine, report);
+    }
+    engine.dtype = DType::f64;
+    ours64 = answers_of(options, session, engine, report);
+  } catch (const Error& error) {  // as in check_mode
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    report.checks.push_back(
+        failed_check(fmt::format("plausible/{}", session.golden.name), error.what()));
+    return;
   }
-  engine.dtype = DType::f64;
-  const Answers ours64 = answers_of(options, session.golden, engine);
   report.checks.push_back(judge_plausibility(session.golden, session.reference, ours64));
 }
 
@@ -201,7 +228,12 @@ void check_plausibility(const VerifyOptions& options, Session& session, Report& 
 void add_golden_jobs(const VerifyOptions& options, Report& report, Jobs& jobs) {
   for (const GoldenFolder& folder : find_goldens(options.goldens)) {
     // Read before anything runs: an hour of checks is no use if the last golden is not to be had.
-    const auto session = std::make_shared<Session>(Session{read_golden(folder), {}});
+    const bool own = options.golden_model.empty();
+    const auto session = std::make_shared<Session>(Session{
+        .golden = read_golden(folder, own ? GoldenUse::with_its_model : GoldenUse::with_another),
+        .index = report.goldens.size()});
+    report.goldens.push_back({.golden = session->golden.name,
+                              .folder = own ? session->golden.folder : options.golden_model});
     for (const Mode mode : options.modes) {
       jobs.push_back(
           [&options, &report, session, mode] { check_mode(options, *session, mode, report); });

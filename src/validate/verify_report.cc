@@ -36,6 +36,17 @@ std::string summary(const Report& report) {
   return text;
 }
 
+std::string setting_of(const Report& report) {
+  return fmt::format("toto {}, {}, {}, {} thread{}, seed {}", version(), name_of(report.dtype),
+                     report.isa, report.threads, report.threads == 1 ? "" : "s", report.seed);
+}
+
+// Which weights a golden's checks speak of.
+std::string golden_line(const GoldenModel& model) {
+  return fmt::format("golden {}: {}, weights {}", model.golden, model.folder,
+                     model.weights_sha256.empty() ? "not loaded" : model.weights_sha256);
+}
+
 // NaN and infinities have no place in JSON: null, and such a check has not passed.
 void write_number(io::JsonWriter& json, std::string_view key, const std::optional<double>& value) {
   json.key(key);
@@ -60,15 +71,28 @@ void write_check(io::JsonWriter& json, const Check& check) {
 
 std::string json_text(const Report& report) {
   io::JsonWriter json;
-  json.begin_object()
-      .field("passed", report.passed())
-      .field("version", version())
-      .field("dtype", name_of(report.dtype));
+  json.begin_object().field("passed", report.passed()).field("version", version());
+  write_provenance(json, report.made);
+  json.field("dtype", name_of(report.dtype))
+      .field("isa", report.isa)
+      .field("threads", report.threads)
+      .field("seed", report.seed);
   if (!report.model.empty()) {
     json.field("model", report.model)
         .field("trained", report.trained)
         .field("weights_sha256", report.weights_sha256);
   }
+  json.key("goldens").begin_array();
+  for (const GoldenModel& model : report.goldens) {
+    json.begin_object()
+        .field("name", model.golden)
+        .field("model", model.folder)
+        .field("weights_sha256", model.weights_sha256)
+        .end_object();
+  }
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : report.warnings) json.value(warning);
+  json.end_array();
   json.key("checks").begin_array();
   for (const Check& check : report.checks) write_check(json, check);
   json.end_array();
@@ -80,11 +104,17 @@ std::string json_text(const Report& report) {
 }
 
 std::string markdown_text(const Report& report) {
-  std::string text = fmt::format("# toto verify\n\n**{}**\n\n- version {}\n- dtype {}\n",
-                                 summary(report), version(), name_of(report.dtype));
+  std::string text = fmt::format("# toto verify\n\n**{}**\n\n- {}\n- {}\n", summary(report),
+                                 markdown_cell(text_of(report.made)), setting_of(report));
   if (!report.model.empty()) {
     text += fmt::format("- model {}{}, weights {}\n", markdown_cell(report.model),
                         report.trained ? "" : " (untrained)", report.weights_sha256);
+  }
+  for (const GoldenModel& model : report.goldens) {
+    text += fmt::format("- {}\n", markdown_cell(golden_line(model)));
+  }
+  for (const std::string& warning : report.warnings) {
+    text += fmt::format("- warning: {}\n", markdown_cell(warning));
   }
   const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden);
   if (any_golden) {
@@ -139,6 +169,7 @@ std::string table_text(const Report& report) {
     text +=
         fmt::format("skip  {:<{}}  {}\n", one_line(skipped.name), width, one_line(skipped.reason));
   }
+  for (const GoldenModel& model : report.goldens) text += one_line(golden_line(model)) + "\n";
   return text + summary(report) + "\n";
 }
 
