@@ -23,6 +23,9 @@ using RawForecast = std::array<float, 1 + kNumLevels>;
 struct ContextKey {
   std::uint64_t high = 0, low = 0;
   bool operator==(const ContextKey&) const = default;
+  struct Hash {
+    std::size_t operator()(const ContextKey& key) const { return key.low; }
+  };
 };
 ContextKey key_of(std::span<const float> context);
 
@@ -43,15 +46,12 @@ class ForecastCache {
   std::size_t num_loaded() const { return num_loaded_; }  // entries the file had
 
  private:
-  struct Hash {
-    std::size_t operator()(const ContextKey& key) const { return key.low; }
-  };
   void load();
   void append(std::string_view bytes);
 
   std::string path_;    // empty: no file
   std::string header_;  // what the file begins with: the full setting's digest is in it
-  std::unordered_map<ContextKey, RawForecast, Hash> entries_;
+  std::unordered_map<ContextKey, RawForecast, ContextKey::Hash> entries_;
   std::size_t num_loaded_ = 0;
   std::string problem_;
 };
