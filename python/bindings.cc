@@ -14,12 +14,17 @@ PyObject* exception_for(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::corrupt_file:
-    case ErrorCode::unsupported: return PyExc_ValueError;
-    case ErrorCode::not_found: return PyExc_FileNotFoundError;
-    case ErrorCode::out_of_memory: return PyExc_MemoryError;
-    case ErrorCode::cancelled: return PyExc_KeyboardInterrupt;
+    case ErrorCode::unsupported:
+      return PyExc_ValueError;
+    case ErrorCode::not_found:
+      return PyExc_FileNotFoundError;
+    case ErrorCode::out_of_memory:
+      return PyExc_MemoryError;
+    case ErrorCode::cancelled:
+      return PyExc_KeyboardInterrupt;
     case ErrorCode::overloaded:
-    case ErrorCode::internal: break;
+    case ErrorCode::internal:
+      break;
   }
   return PyExc_RuntimeError;
 }

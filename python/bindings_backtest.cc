@@ -128,9 +128,9 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
   source.forecast.cancelled = std::move(cancelled);
   const std::string& folder = engine.options().cache.folder;
   backtest::ForecastCache cache =
-      folder.empty() ? backtest::ForecastCache()
-                     : backtest::ForecastCache(folder + "/forecasts",
-                                               backtest::cache_setting(engine, source));
+      folder.empty()
+          ? backtest::ForecastCache()
+          : backtest::ForecastCache(folder + "/forecasts", backtest::cache_setting(engine, source));
   backtest::EngineSource forecasts(engine, source, cache);
   const std::vector<SymbolResult> results = backtest::evaluate(
       plan.symbols, backtest::forecast_all(plan.symbols, forecasts), request.run.strategies);
@@ -184,10 +184,11 @@ nb::dict backtest_of(EngineHandle& handle, std::vector<std::string> data, const 
 }  // namespace
 
 void bind_backtest(nb::module_& module) {
-  module.def("backtest", &backtest_of, nb::arg("engine"), nb::arg("data"), nb::arg("settings"),
-             nb::arg("settings_json"),
-             nb::sig("def backtest(engine: Engine, data: list[str], settings: dict[str, object], "
-                     "settings_json: str) -> dict[str, typing.Any]"));
+  module.def(
+      "backtest", &backtest_of, nb::arg("engine"), nb::arg("data"), nb::arg("settings"),
+      nb::arg("settings_json"),
+      nb::sig("def backtest(engine: Engine, data: list[str], settings: dict[str, typing.Any], "
+              "settings_json: str) -> dict[str, typing.Any]"));
 }
 
 }  // namespace toto::python

@@ -11,7 +11,8 @@ namespace {
 
 EngineOptions engine_options(const std::string& mode, const std::string& dtype,
                              const std::string& isa, int threads, bool use_kv_cache,
-                             int plan_cache_size, const std::string& cache_dir, nb::object on_plan) {
+                             int plan_cache_size, const std::string& cache_dir,
+                             nb::object on_plan) {
   EngineOptions options{.mode = parse_mode(mode),
                         .dtype = parse_dtype(dtype),
                         .isa = parse_isa(isa),
@@ -80,8 +81,7 @@ nb::dict info(const EngineHandle& handle) {
 }
 
 nb::dict timings(EngineHandle& handle) {
-  const Timings timings =
-      handle.run([](const Engine& engine, auto) { return engine.timings(); });
+  const Timings timings = handle.run([](const Engine& engine, auto) { return engine.timings(); });
   nb::dict result;
   result["load"] = timings.load;
   result["prefill"] = timings.prefill;
@@ -107,8 +107,9 @@ void bind_engine(nb::module_& module) {
           nb::arg("threads"), nb::arg("use_kv_cache"), nb::arg("plan_cache_size"),
           nb::arg("cache_dir"), nb::arg("on_plan").none())
       .def("forecast", &forecast, nb::arg("batch"), nb::arg("options"),
-           nb::sig("def forecast(self, batch: list[tuple], options: tuple) -> list[tuple]"))
-      .def("info", &info, nb::sig("def info(self) -> dict[str, object]"))
+           nb::sig("def forecast(self, batch: list[typing.Any], options: tuple[typing.Any, ...]) "
+                   "-> list[tuple[typing.Any, ...]]"))
+      .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def("timings", &timings, nb::sig("def timings(self) -> dict[str, float]"))
       .def("kv_cache_name",
            [](EngineHandle& self) {

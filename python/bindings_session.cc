@@ -35,9 +35,8 @@ class SessionHandle {
            "{} variates are appended to a session of {}, expected as many", values.shape(0),
            variates);
     }
-    engine_.run([&](const Engine&, auto) {
-      session_->append(std::span(values.data(), values.size()));
-    });
+    engine_.run(
+        [&](const Engine&, auto) { session_->append(std::span(values.data(), values.size())); });
   }
 
   void set_known_future(const Values& values) {
@@ -94,11 +93,13 @@ void bind_session(nb::module_& module) {
   nb::class_<SessionHandle>(module, "Session")
       .def(nb::init<EngineHandle&, const nb::tuple&, std::size_t, std::size_t>(),
            nb::keep_alive<1, 2>(), nb::arg("engine"), nb::arg("history"), nb::kw_only(),
-           nb::arg("max_bytes"), nb::arg("max_length"))
+           nb::arg("max_bytes"), nb::arg("max_length"),
+           nb::sig("def __init__(self, engine: Engine, history: tuple[typing.Any, ...], *, "
+                   "max_bytes: int, max_length: int) -> None"))
       .def("append", &SessionHandle::append, nb::arg("values"))
       .def("set_known_future", &SessionHandle::set_known_future, nb::arg("values"))
       .def("forecast", &SessionHandle::forecast, nb::arg("options"),
-           nb::sig("def forecast(self, options: tuple) -> tuple"))
+           nb::sig("def forecast(self, options: tuple[typing.Any, ...]) -> tuple[typing.Any, ...]"))
       .def("length", &SessionHandle::length)
       .def("stats", &SessionHandle::stats, nb::sig("def stats(self) -> dict[str, int]"));
 }

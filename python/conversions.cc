@@ -57,8 +57,8 @@ nb::tuple answer_of(Forecast forecast) {
   const std::array<std::size_t, 2> one = {variates, horizon};
   const std::array<std::size_t, 3> levels = {kept->quantiles.size() / (variates * horizon),
                                              variates, horizon};
-  const std::array<std::size_t, 3> paths = {
-      variates, kept->samples.size() / (variates * horizon), horizon};
+  const std::array<std::size_t, 3> paths = {variates, kept->samples.size() / (variates * horizon),
+                                            horizon};
   nb::object samples = nb::none();
   if (!kept->samples.empty()) {
     samples = nb::cast(Array(kept->samples.data(), paths.size(), paths.data(), owner));

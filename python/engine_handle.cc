@@ -31,9 +31,7 @@ EngineHandle::~EngineHandle() {
 // The parent's engine in a child: its threads do not exist here and its lock may be held by one of
 // them, so it can neither be used nor destroyed. Its memory is shared with the parent until written
 // to, which nobody does any more.
-void EngineHandle::abandon() {
-  static_cast<void>(new std::shared_ptr<Loaded>(std::move(loaded_)));
-}
+void EngineHandle::abandon() { static_cast<void>(new std::shared_ptr<Loaded>(std::move(loaded_))); }
 
 std::shared_ptr<EngineHandle::Loaded> EngineHandle::here() {
   if (loaded_->process != ::getpid()) {

@@ -126,6 +126,8 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
     """
     if isinstance(values, (str, bytes)):
         raise TypeError(f"the series is {type(values).__name__}, expected numbers")
+    if _is_number(values):
+        raise TypeError(f"the series is {values!r}, expected a list or an array of numbers")
     if isinstance(values, Mapping) or (hasattr(values, "columns") and hasattr(values, "to_numpy")):
         names, columns = _named({name: values[name] for name in (getattr(values, "columns", values))})
         if not columns:

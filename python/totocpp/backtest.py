@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 import math
@@ -78,6 +79,46 @@ class Backtest:
             partial.replace(target / name)
 
 
+def merged(runs: Sequence[Backtest]) -> Backtest:
+    """Runs of different symbols with the same settings as one, as if all had been given at once."""
+    symbols: dict[str, Any] = {}
+    for run in runs:
+        for symbol, part in run.results["symbols"].items():
+            if symbol in symbols:
+                raise ValueError(f"the symbol {symbol} is in two files, expected it once")
+            symbols[symbol] = part
+    data = [name for run in runs for name in run.results["settings"]["data"]]
+    settings = {**runs[0].results["settings"], "data": data}
+    results = {**runs[0].results, "settings": settings, "symbols": symbols}
+    texts = {name: _one_after_another([run._texts[name] for run in runs]) for name in ("forecasts", "trades")}
+    texts["returns"] = _side_by_side([run._texts["returns"] for run in runs])
+    texts["results"], texts["report"] = json.dumps(results, indent=2), ""
+    sentences = list(dict.fromkeys(run.lookahead for run in runs))
+    return Backtest(results, " ".join(sentences), [text for run in runs for text in run.warnings], texts)
+
+
+def _one_after_another(texts: list[str]) -> str:
+    header = texts[0].partition("\n")[0]
+    return header + "\n" + "".join(text.partition("\n")[2] for text in texts)
+
+
+def _side_by_side(texts: list[str]) -> str:
+    """Tables with times in their first column, joined on it."""
+    tables = [list(csv.reader(io.StringIO(text))) for text in texts]
+    width = sum(len(table[0]) - 1 for table in tables)
+    rows: dict[str, list[str]] = {}
+    at = 0
+    for table in tables:
+        for time, *cells in table[1:]:
+            rows.setdefault(time, [""] * width)[at : at + len(cells)] = cells
+        at += len(table[0]) - 1
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["date", *(name for table in tables for name in table[0][1:])])
+    writer.writerows([time, *rows[time]] for time in sorted(rows))
+    return out.getvalue()
+
+
 def _frame(rows: list[dict[str, Any]]) -> Any:
     try:
         import pandas as pd
@@ -112,9 +153,10 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
 def _decimal(name: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
-    if math.isnan(value) or not low <= value <= high:
+    number = float(value)
+    if math.isnan(number) or not low <= number <= high:
         raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
-    return float(value)
+    return number
 
 
 def _one_of(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -200,6 +242,12 @@ def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
 
 
 def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, settings: dict[str, Any]) -> Backtest:
+    known = _checked.__kwdefaults__
+    for name in settings:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
+            raise TypeError(f"backtest has no setting {name}; {hint}")
     checked = _checked(**settings)
     if isinstance(data, Mapping):
         if not data:

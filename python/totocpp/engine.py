@@ -116,7 +116,7 @@ class Engine:
         self._native = _native.Engine(folder, **arguments)
         self._name = name
         self._info = self._native.info()
-        for warning in self._info["warnings"]:  # type: ignore[attr-defined]
+        for warning in self._info["warnings"]:
             warnings.warn(str(warning), stacklevel=3)
         if not self.trained:
             warnings.warn(
@@ -303,11 +303,11 @@ class Engine:
 
     @property
     def threads(self) -> int:
-        return int(self._info["threads"])  # type: ignore[call-overload, no-any-return]
+        return int(self._info["threads"])
 
     @property
     def patch_size(self) -> int:
-        return int(self._info["patch_size"])  # type: ignore[call-overload, no-any-return]
+        return int(self._info["patch_size"])
 
     @property
     def trained(self) -> bool:

@@ -29,8 +29,8 @@ class MaskedTimeseries(NamedTuple):
     num_exogenous_variables: int = 0  # the last ones
 
     def to(self, device: Any) -> MaskedTimeseries:
-        moved = [value.to(device) if is_torch(value) else value for value in self[:5]]
-        return MaskedTimeseries(*moved, self.num_exogenous_variables)
+        moved = {name: value.to(device) for name, value in self._asdict().items() if is_torch(value)}
+        return self._replace(**moved)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ class TotoForecaster:
         mean = np.stack([answer.mean for answer in answers])
         if num_samples is None:
             return Forecast(mean=_like(inputs.series, mean))
-        samples: Float32 = np.stack([answer.samples for answer in answers])  # [batch, variate, sample, step]
+        paths = [answer.samples for answer in answers if answer.samples is not None]
+        samples: Float32 = np.stack(paths)  # [batch, variate, sample, step]
         return Forecast(mean=_like(inputs.series, mean), samples=_like(inputs.series, samples.transpose(0, 1, 3, 2)))
 
 

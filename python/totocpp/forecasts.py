@@ -55,20 +55,20 @@ class SeriesForecast:
         """One of the quantiles asked for, or any that the samples give."""
         for i, level in enumerate(self._levels):
             if abs(level - q) < 1e-12:
-                return self._quantiles[i]
+                return np.asarray(self._quantiles[i])
         if self.samples is None:
             known = ", ".join(level_name(level) for level in self._levels)
             raise ValueError(
                 f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
                 f"use forecast(..., quantiles=[{q}]) or samples="
             )
-        return np.quantile(self.samples, q, axis=-2).astype(np.float32)
+        return np.asarray(np.quantile(self.samples, q, axis=-2), dtype=np.float32)
 
     @property
     def std(self) -> Float32:
         if self.samples is None:
             raise ValueError("the standard deviation is that of the samples and there are none; use samples=")
-        return self.samples.std(axis=-2, ddof=1, dtype=np.float64).astype(np.float32)
+        return np.asarray(self.samples.std(axis=-2, ddof=1, dtype=np.float64), dtype=np.float32)
 
     def __repr__(self) -> str:
         name = f"{self.id!r}, " if self.id else ""
