@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test bench speed lint format asan tsan fuzz install clean setup
+.PHONY: help demo build test python bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -24,6 +24,11 @@ test: setup ## build everything and run all tests
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
+
+python: setup ## the Python package: wheel, tests in a clean environment, adapters, types
+	$(call CONFIGURE,release,build)
+	@cmake --build build -j $(JOBS) --target toto toto_cli
+	@tools/check_python.sh build
 
 asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh dev

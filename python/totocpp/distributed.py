@@ -75,29 +75,32 @@ def forecast_dataset(
     concurrency: int = 1,
     num_cpus: float = 1,
     batch_size: int = 256,
+    actor: type[ForecastActor] = ForecastActor,
     **arguments: Any,
 ) -> Any:
     """Forecasts a Ray Dataset with one series a row on `concurrency` actors; a Dataset of answers.
 
-    A long pandas frame (unique_id, ds, y) is taken, too. arguments: of ForecastActor.
+    A long pandas frame (unique_id, ds, y) is taken, too. actor: a subclass that does more with each
+    batch. arguments: of ForecastActor.
     """
     import ray
 
     if hasattr(dataset, "groupby") and hasattr(dataset, "columns") and not hasattr(dataset, "map_batches"):
-        dataset = ray.data.from_items(list(_rows_of_frame(dataset, arguments)))
+        rows = list(_rows_of_frame(dataset, arguments))
+        dataset = ray.data.from_items(rows, override_num_blocks=max(1, min(len(rows) // batch_size, 1000)))
     return dataset.map_batches(
-        ForecastActor,
+        actor,
         fn_constructor_args=(horizon, model),
         fn_constructor_kwargs=arguments,
         batch_size=batch_size,
-        concurrency=concurrency,
+        compute=ray.data.ActorPoolStrategy(size=concurrency),
         num_cpus=num_cpus,
     )
 
 
 def _rows_of_frame(frame: Any, arguments: dict[str, Any]) -> Iterable[dict[str, Any]]:
     id_col, target_col = arguments.get("id_col", "unique_id"), arguments.get("target_col", "y")
-    for name, part in frame.sort_values("ds").groupby(id_col, sort=True):
+    for name, part in frame.sort_values("ds", kind="stable").groupby(id_col, sort=True):
         yield {id_col: name, target_col: part[target_col].to_numpy(np.float32)}
 
 
@@ -139,7 +142,7 @@ def backtest_universe(
         .map(
             _BacktestActor,
             fn_constructor_args=(model, engine_arguments or {}, settings),
-            concurrency=concurrency,
+            compute=ray.data.ActorPoolStrategy(size=concurrency),
             num_cpus=num_cpus,
         )
         .take_all()

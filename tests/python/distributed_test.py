@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import unittest
 import warnings
@@ -14,25 +15,25 @@ from typing import Any
 import numpy as np
 from support import DATA, engine, needs, wave
 
-
-def universe(count: int) -> list[dict[str, Any]]:
-    return [{"unique_id": f"s{i:03d}", "y": wave(100 + 7 * (i % 20), level=i)} for i in range(count)]
+from totocpp.distributed import ForecastActor, backtest_universe, forecast_dataset
 
 
-class Slowly:
-    """A step before the forecasts that leaves time to lose a machine, and notes what it did."""
+class Noting(ForecastActor):
+    """Slow enough to lose a machine in the middle, and notes where it ran."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
+    def __init__(self, *arguments: Any, notes: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.notes = Path(notes)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         import ray
 
-        time.sleep(0.5)
-        node = ray.get_runtime_context().get_node_id()
-        note = self.folder / f"{os.getpid()}-{time.monotonic_ns()}.json"
-        note.write_text(json.dumps({"node": node, "ids": list(batch["unique_id"])}))
-        return batch
+        time.sleep(0.4)
+        note = {"node": ray.get_runtime_context().get_node_id(), "threads": self.engine.threads}
+        part = self.notes / f"{os.getpid()}-{time.monotonic_ns()}"
+        part.write_text(json.dumps(note))
+        part.rename(part.with_suffix(".json"))
+        return super().__call__(batch)
 
 
 @needs("ray", "pandas", "pyarrow")
@@ -61,27 +62,7 @@ class Ray(unittest.TestCase):
         ray.shutdown()
         cls.cluster.shutdown()
 
-    def test_1_the_bits_of_one_machine(self) -> None:
-        import ray
-
-        from totocpp.distributed import forecast_dataset
-
-        rows = universe(40)
-        dataset = ray.data.from_items(rows, override_num_blocks=8)
-        answers = forecast_dataset(dataset, 30, concurrency=2, batch_size=5, samples=16).take_all()
-        self.same_as_here(rows, answers)
-
-    def same_as_here(self, rows: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
-        found = {answer["unique_id"]: answer for answer in answers}
-        self.assertEqual(sorted(a["unique_id"] for a in answers), [row["unique_id"] for row in rows])
-        for row, forecast in zip(rows, engine().forecast([row["y"] for row in rows], 30, samples=16)):
-            answer = found[row["unique_id"]]
-            np.testing.assert_array_equal(answer["mean"], forecast.mean)
-            np.testing.assert_array_equal(answer["0.9"], forecast.quantiles["0.9"])
-
-    def test_2_backtests_of_a_universe(self) -> None:
-        from totocpp.distributed import backtest_universe
-
+    def test_1_backtests_of_a_universe(self) -> None:
         files = [DATA / "AAPL.csv", DATA / "BTCUSD.csv", DATA / "GOOGL.csv"]
         run = backtest_universe(files, concurrency=2, windows=4)
         with warnings.catch_warnings():
@@ -91,37 +72,20 @@ class Ray(unittest.TestCase):
         for name in ("forecasts", "trades", "returns"):
             self.assertEqual(run._texts[name], here._texts[name])
 
-    def test_3_frames_are_taken(self) -> None:
+    def test_2_a_node_dies_in_the_middle(self) -> None:
+        """Last: the cluster has one node afterwards."""
         import pandas as pd
 
-        from totocpp.distributed import forecast_dataset
-
-        frame = pd.DataFrame({"unique_id": ["a"] * 60 + ["b"] * 60, "ds": [*range(60)] * 2, "y": np.tile(wave(60), 2)})
-        answers = forecast_dataset(frame, 5).take_all()
-        self.assertEqual(sorted(answer["unique_id"] for answer in answers), ["a", "b"])
-        np.testing.assert_array_equal(answers[0]["mean"], engine().forecast(wave(60), 5).mean)
-
-    def test_4_a_node_dies_in_the_middle(self) -> None:
-        """Last: the cluster has one node afterwards."""
-        import threading
-
-        import ray
-
-        from totocpp.distributed import forecast_dataset
-
-        rows = universe(120)
+        series = {f"s{i:03d}": wave(60 + 7 * (i % 20), level=i) for i in range(120)}
+        frame = pd.concat(
+            pd.DataFrame({"unique_id": name, "ds": range(len(values)), "y": values}) for name, values in series.items()
+        )
+        doomed = self.second.node_id
+        killed_after: list[int] = []
         with TemporaryDirectory() as folder:
-            slow = ray.data.from_items(rows, override_num_blocks=24).map_batches(
-                Slowly, fn_constructor_args=(folder,), concurrency=2, num_cpus=1, batch_size=5,
-                scheduling_strategy="SPREAD",
-            )  # fmt: skip
-            dataset = forecast_dataset(slow, 30, concurrency=2, num_cpus=1, batch_size=5, samples=16)
 
             def notes() -> list[dict[str, Any]]:
                 return [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
-
-            doomed = self.second.node_id
-            killed_after = []
 
             def kill() -> None:
                 while not any(note["node"] == doomed for note in notes()):
@@ -129,15 +93,23 @@ class Ray(unittest.TestCase):
                 killed_after.append(len(notes()))
                 self.cluster.remove_node(self.second, allow_graceful=False)
 
+            # Two CPUs an actor and a node: one actor on each of them.
+            dataset = forecast_dataset(
+                frame, 30, concurrency=2, num_cpus=2, batch_size=5, actor=Noting, notes=folder, samples=16
+            )
             killer = threading.Thread(target=kill, daemon=True)
             killer.start()
             answers = dataset.take_all()
             killer.join(10)
             done = notes()
         self.assertTrue(killed_after and killed_after[0] < 24, "the node outlived the job")
-        self.assertTrue(any(note["node"] == doomed for note in done))
-        self.assertTrue(any(note["node"] != doomed for note in done))
-        self.same_as_here(rows, answers)
+        self.assertEqual(len({note["node"] for note in done}), 2)
+        self.assertEqual({note["threads"] for note in done}, {2})
+        found = {answer["unique_id"]: answer for answer in answers}
+        self.assertEqual(sorted(answer["unique_id"] for answer in answers), list(series))  # none lost, none twice
+        for name, forecast in zip(series, engine().forecast(list(series.values()), 30, samples=16)):
+            np.testing.assert_array_equal(found[name]["mean"], forecast.mean)
+            np.testing.assert_array_equal(found[name]["0.9"], forecast.quantiles["0.9"])
 
 
 @needs("fugue", "pandas")
