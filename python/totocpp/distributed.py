@@ -21,9 +21,10 @@ from .engine import DEFAULT_QUANTILES, Engine
 from .forecasts import level_name
 
 
-def _threads_of_actor() -> int:
+def _threads_of_worker() -> int:
     import ray
 
+    # Of a task or an actor.
     cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))
     return max(1, min(cpus, 4 * _native.usable_cores()))
 
@@ -46,7 +47,7 @@ class ForecastActor:
         engine_arguments: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_actor(), **(engine_arguments or {})})
+        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_worker(), **(engine_arguments or {})})
         self.horizon = horizon
         self.quantiles = tuple(quantiles)
         self.id_col, self.target_col = id_col, target_col
@@ -67,6 +68,22 @@ class ForecastActor:
         return answer
 
 
+_made: dict[bytes, Any] = {}
+
+
+def _made_once(kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """kind(*arguments, **options), kept by this process for its next task."""
+    key = pickle.dumps((kind, arguments, options))
+    if key not in _made:
+        _made.clear()
+        _made[key] = kind(*arguments, **options)
+    return _made[key]
+
+
+def _in_task(item: Any, kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return _made_once(kind, arguments, options)(item)
+
+
 def forecast_dataset(
     dataset: Any,
     horizon: int,
@@ -78,10 +95,14 @@ def forecast_dataset(
     actor: type[ForecastActor] = ForecastActor,
     **arguments: Any,
 ) -> Any:
-    """Forecasts a Ray Dataset with one series a row on `concurrency` actors; a Dataset of answers.
+    """Forecasts a Ray Dataset with one series a row, `concurrency` batches at a time; a Dataset of answers.
 
     A long pandas frame (unique_id, ds, y) is taken, too. actor: a subclass that does more with each
     batch. arguments: of ForecastActor.
+
+    Runs as tasks, each worker process keeping its loaded model: tasks of a machine that is lost run
+    elsewhere, while those given to a lost actor wait until there is room for a new one, for ever on
+    a cluster that is full.
     """
     import ray
 
@@ -89,11 +110,10 @@ def forecast_dataset(
         rows = list(_rows_of_frame(dataset, arguments))
         dataset = ray.data.from_items(rows, override_num_blocks=max(1, min(len(rows) // batch_size, 1000)))
     return dataset.map_batches(
-        actor,
-        fn_constructor_args=(horizon, model),
-        fn_constructor_kwargs=arguments,
+        _in_task,
+        fn_args=(actor, (horizon, model), arguments),
         batch_size=batch_size,
-        compute=ray.data.ActorPoolStrategy(size=concurrency),
+        compute=ray.data.TaskPoolStrategy(size=concurrency),
         num_cpus=num_cpus,
     )
 
@@ -104,9 +124,9 @@ def _rows_of_frame(frame: Any, arguments: dict[str, Any]) -> Iterable[dict[str, 
         yield {id_col: name, target_col: part[target_col].to_numpy(np.float32)}
 
 
-class _BacktestActor:
+class _Backtester:
     def __init__(self, model: Any, engine_arguments: dict[str, Any], settings: dict[str, Any]) -> None:
-        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_actor(), **engine_arguments})
+        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_worker(), **engine_arguments})
         self.settings = settings
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -140,9 +160,9 @@ def backtest_universe(
     answers = (
         ray.data.from_items(rows, override_num_blocks=len(rows))
         .map(
-            _BacktestActor,
-            fn_constructor_args=(model, engine_arguments or {}, settings),
-            compute=ray.data.ActorPoolStrategy(size=concurrency),
+            _in_task,
+            fn_args=(_Backtester, (model, engine_arguments or {}, settings), {}),
+            compute=ray.data.TaskPoolStrategy(size=concurrency),
             num_cpus=num_cpus,
         )
         .take_all()

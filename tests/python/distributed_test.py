@@ -62,6 +62,25 @@ class Ray(unittest.TestCase):
         ray.shutdown()
         cls.cluster.shutdown()
 
+    def test_0_the_actor_class(self) -> None:
+        import ray
+
+        rows = [{"unique_id": f"s{i}", "y": wave(50 + i)} for i in range(6)]
+        answers = (
+            ray.data.from_items(rows)
+            .map_batches(
+                ForecastActor,
+                fn_constructor_args=(7,),
+                batch_size=2,
+                compute=ray.data.ActorPoolStrategy(size=1),
+                num_cpus=1,
+            )
+            .take_all()
+        )
+        found = {answer["unique_id"]: answer["mean"] for answer in answers}
+        for row in rows:
+            np.testing.assert_array_equal(found[row["unique_id"]], engine().forecast(row["y"], 7).mean)
+
     def test_1_backtests_of_a_universe(self) -> None:
         files = [DATA / "AAPL.csv", DATA / "BTCUSD.csv", DATA / "GOOGL.csv"]
         run = backtest_universe(files, concurrency=2, windows=4)
@@ -93,7 +112,7 @@ class Ray(unittest.TestCase):
                 killed_after.append(len(notes()))
                 self.cluster.remove_node(self.second, allow_graceful=False)
 
-            # Two CPUs an actor and a node: one actor on each of them.
+            # Two CPUs a task and a node: one task at a time on each of them.
             dataset = forecast_dataset(
                 frame, 30, concurrency=2, num_cpus=2, batch_size=5, actor=Noting, notes=folder, samples=16
             )

@@ -116,7 +116,8 @@ class Torch(unittest.TestCase):
             (forecast.samples, expected.samples),
             (forecast.median, expected.median),
             (forecast.std, expected.std),
-            (forecast.quantile(torch.tensor(0.1)), expected.quantile(0.1)),
+            (forecast.quantile(0.1), expected.quantile(0.1)),
+            (forecast.quantile(torch.tensor(0.1)), expected.quantile(np.float32(0.1))),
         ):
             self.assertIsInstance(given, torch.Tensor)
             np.testing.assert_array_equal(given.numpy(), wanted)
