@@ -103,9 +103,14 @@ class TotoPipeline:
         min_num_samples: int | None = None,
         threads: int | None = None,
         isa: str | None = None,
-        **hub_arguments: Any,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        token: str | bool | None = None,
+        **others: Any,
     ) -> TotoPipeline:
-        """Loads a model (Engine.from_pretrained). Arguments without a meaning here give a warning each.
+        """Loads a model (Engine.from_pretrained). Arguments without a meaning here give a warning
+        each, unknown ones too.
 
         torch_compile or compile_model: False is reference mode. compile_mode: the execution mode
         (default, reduce-overhead, max-autotune, reference). torch_dtype: float32, bfloat16 or int8.
@@ -126,6 +131,7 @@ class TotoPipeline:
                 "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                 "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                 "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
+                **{name: (value, "there is no such argument") for name, value in others.items()},
             }
         )
         engine = Engine.from_pretrained(
@@ -135,7 +141,10 @@ class TotoPipeline:
             threads=threads,
             isa=isa,
             cache=False if cache_policy == "never" else None,
-            **hub_arguments,
+            revision=revision,
+            local_files_only=local_files_only,
+            force_download=force_download,
+            token=token,
         )
         named = compile_backend if compile_backend in _BACKENDS else (variable("TOTO_COMPILE_BACKEND") or ("", "native"))[1]
         pipeline = cls(
@@ -169,6 +178,7 @@ class TotoPipeline:
         max_oom_retries: int | None = None,
         min_samples_per_batch: int | None = None,
         min_num_samples: int | None = None,
+        **others: Any,
     ) -> list[TotoForecastSamples]:
         """`num_samples` paths of every series, one object each.
 
@@ -184,6 +194,7 @@ class TotoPipeline:
                 "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                 "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                 "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
+                **{name: (value, "there is no such argument") for name, value in others.items()},
             }
         )
         inputs: Inputs = make_inputs(context, multivariate, ids)

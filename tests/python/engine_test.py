@@ -191,6 +191,7 @@ class Refusals(unittest.TestCase):
 
     def test_too_much_is_refused_before_memory_is_taken(self) -> None:
         self.refused(MemoryError, "MB are free", wave(), 100_000, samples=1_000_000)
+        self.refused(MemoryError, "", np.broadcast_to(np.float32(1), (2**45,)), 3)
 
     def test_the_sentences_are_the_commands(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
