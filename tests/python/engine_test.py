@@ -105,6 +105,11 @@ class SameBits(unittest.TestCase):
             with self.subTest(type(given).__name__, dtype=getattr(given, "dtype", None)):
                 np.testing.assert_array_equal(engine().forecast(given, 12, samples=20).samples, expected)
 
+    def test_what_is_masked_is_missing(self) -> None:
+        masked = np.ma.masked_greater(wave(), 10.5)
+        expected = engine().forecast(np.where(wave() > 10.5, np.nan, wave()), 5).mean
+        np.testing.assert_array_equal(engine().forecast(masked, 5).mean, expected)
+
     def test_input_is_not_touched_and_answers_are_the_callers(self) -> None:
         values = wave()
         kept = values.copy()
