@@ -21,7 +21,7 @@ def is_torch(value: object) -> bool:
 def as_array(value: Any) -> npt.NDArray[Any]:
     """The values of a list, array, pandas object or tensor, without a copy where that is possible."""
     if isinstance(value, np.ma.MaskedArray):  # what is masked is missing
-        return value.astype(np.float64).filled(np.nan)
+        return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor, maybe with a gradient, maybe on another device

@@ -242,7 +242,7 @@ def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
 
 
 def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, settings: dict[str, Any]) -> Backtest:
-    known = _checked.__kwdefaults__
+    known = list(_checked.__kwdefaults__ or {})
     for name in settings:
         if name not in known:
             nearest = difflib.get_close_matches(name, known, 1)
