@@ -36,5 +36,5 @@ in_venv python -W error::DeprecationWarning:totocpp -m unittest discover -p '*_t
 python=$work/venv/bin/python
 "$python" -m pip install --quiet --disable-pip-version-check "$wheel[pandas,gluonts,nixtla,ray,fugue]" matplotlib mypy
 TOTOCPP_EXTRAS=required "$python" -m unittest adapters_test backtest_test docs_test distributed_test
-cd "$work/venv/lib"/python3*/site-packages
+cd "$work"
 "$python" -m mypy --config-file "$source/pyproject.toml" --cache-dir "$work/mypy"
