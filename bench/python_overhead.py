@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -53,6 +54,12 @@ def quartiles(values: list[float]) -> tuple[float, float, float]:
     return low, median, high
 
 
+def priority() -> str:
+    """On a machine with other work, `chrt -f 5` measures the code and not the queue for a CPU."""
+    first_in = os.sched_getscheduler(0) == os.SCHED_FIFO
+    return f"chrt -f {os.sched_getparam(0).sched_priority} " if first_in else ""
+
+
 def write_csv(path: Path, series: np.ndarray) -> None:
     day = np.datetime64("2020-01-01")
     with path.open("w", encoding="utf-8") as file:
@@ -83,21 +90,22 @@ def main() -> int:
     walk = np.random.default_rng(0).normal(size=(SERIES, CONTEXT)).cumsum(1).astype(np.float32)
 
     doubles, numbers = walk[0].astype(np.float64), walk[0].tolist()
-    listed = "`engine.forecast(list of 512 numbers, 1)`, not counted: making an array of them"
     pipeline = totocpp.TotoPipeline(engine)
     cases: dict[str, Callable[[], Any]] = {
         "`engine.forecast(float32 array, 1)`": lambda: engine.forecast(walk[0], 1),
         "`engine.forecast(float64 array, 1)`": lambda: engine.forecast(doubles, 1),
         "`engine.forecast(float32 array, 24, samples=128)`": lambda: engine.forecast(walk[0], 24, samples=128),
+        "`engine.forecast(float32 array, 64, samples=128)`": lambda: engine.forecast(walk[0], 64, samples=128),
         "`pipeline.predict(float32 array, 1, 128)`": lambda: pipeline.predict(walk[0], 1, 128),
-        listed: lambda: engine.forecast(numbers, 1),
+        "`engine.forecast(list of 512 numbers, 1)`": lambda: engine.forecast(numbers, 1),
     }
-    rows = ["| call, context 512 | median | quartiles |", "|---|---|---|"]
+    rows = ["| call, context 512 | median | quartiles | the engine's own | |", "|---|---|---|---|---|"]
     worst = 0.0
     for name, call in cases.items():
         low, median, high = quartiles(overheads(engine, call, options.calls))
-        worst = max(worst, 0 if name == listed else median)
-        rows.append(f"| {name} | {median:.1f} us | {low:.1f} to {high:.1f} |")
+        worst = max(worst, median)
+        verdict = "pass" if median < MAX_OVERHEAD else "OVER"
+        rows.append(f"| {name} | {median:.1f} us | {low:.1f} to {high:.1f} | {engine.timings['total']:.1f} ms | {verdict} |")
 
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +125,7 @@ def main() -> int:
         [
             "# What Python costs",
             "",
-            f"- Command: `bench/python_overhead.py --toto build/toto --calls {options.calls} --rounds {options.rounds}`",
+            f"- Command: `{priority()}bench/python_overhead.py --toto build/toto --calls {options.calls} --rounds {options.rounds}`",
             f"- Commit: {commit}",
             f"- Date: {datetime.date.today()}",
             f"- CPU: {cpu_name()}, {engine.threads} threads; Python {sys.version.split()[0]}, NumPy {np.__version__}",

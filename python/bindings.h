@@ -28,9 +28,11 @@ using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::
 // (id, values, mask or None, group ids or None, number of exogenous variates, known future or None)
 Series series_of(nb::handle tuple);
 
+// What a caller asked for, checked and translated once, however many calls it is used for: made of
 // (horizon, quantiles, samples, context, decode, missing, point, seed, independent_streams,
 // keep_samples)
 ForecastOptions options_of(nb::handle tuple);
+void bind_options(nb::module_& module);
 
 // (id, context_length, num_samples, mean, median, point [V, H], quantiles [Q, V, H], samples [V, S,
 // H] or None): arrays that share the forecast's own memory.

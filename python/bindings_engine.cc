@@ -39,11 +39,11 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
   return options;
 }
 
-nb::list forecast(EngineHandle& handle, const nb::list& batch, const nb::tuple& wanted) {
+nb::list forecast(EngineHandle& handle, const nb::list& batch, const ForecastOptions& wanted) {
   std::vector<Series> series;
   series.reserve(batch.size());
   for (const nb::handle item : batch) series.push_back(series_of(item));
-  ForecastOptions options = options_of(wanted);
+  ForecastOptions options = wanted;
   std::vector<Forecast> forecasts = handle.run([&](const Engine& engine, auto cancelled) {
     options.cancelled = std::move(cancelled);
     return engine.forecast(series, options);
@@ -107,7 +107,7 @@ void bind_engine(nb::module_& module) {
           nb::arg("threads"), nb::arg("use_kv_cache"), nb::arg("plan_cache_size"),
           nb::arg("cache_dir"), nb::arg("on_plan").none())
       .def("forecast", &forecast, nb::arg("batch"), nb::arg("options"),
-           nb::sig("def forecast(self, batch: list[typing.Any], options: tuple[typing.Any, ...]) "
+           nb::sig("def forecast(self, batch: list[typing.Any], options: Options) "
                    "-> list[tuple[typing.Any, ...]]"))
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def("timings", &timings, nb::sig("def timings(self) -> dict[str, float]"))

@@ -46,9 +46,9 @@ class SessionHandle {
     });
   }
 
-  nb::tuple forecast(const nb::tuple& wanted) {
+  nb::tuple forecast(const ForecastOptions& wanted) {
     check_process();
-    ForecastOptions options = options_of(wanted);
+    ForecastOptions options = wanted;
     return answer_of(engine_.run([&](const Engine&, auto cancelled) {
       options.cancelled = std::move(cancelled);
       return session_->forecast(options);
@@ -99,7 +99,7 @@ void bind_session(nb::module_& module) {
       .def("append", &SessionHandle::append, nb::arg("values"))
       .def("set_known_future", &SessionHandle::set_known_future, nb::arg("values"))
       .def("forecast", &SessionHandle::forecast, nb::arg("options"),
-           nb::sig("def forecast(self, options: tuple[typing.Any, ...]) -> tuple[typing.Any, ...]"))
+           nb::sig("def forecast(self, options: Options) -> tuple[typing.Any, ...]"))
       .def("length", &SessionHandle::length)
       .def("stats", &SessionHandle::stats, nb::sig("def stats(self) -> dict[str, int]"));
 }

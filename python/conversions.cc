@@ -2,8 +2,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "bindings.h"
 
 namespace toto::python {
@@ -21,13 +23,33 @@ void copy_if_given(nb::handle object, std::vector<T>& out) {
   if (!object.is_none()) out = copied<T>(nb::cast<Source>(object));
 }
 
+using Doubles = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Rounded once. What overflows is no infinity that the caller gave.
+std::vector<float> rounded(const Doubles& array) {
+  std::vector<float> values(array.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = array.data()[i];
+    values[i] = static_cast<float>(value);
+    if (std::isinf(values[i]) && !std::isinf(value)) {
+      fail(ErrorCode::invalid_argument,
+           "the series holds {} at step {}, expected numbers within float32 (3.4e38)", value,
+           i % array.shape(1));
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 Series series_of(nb::handle tuple) {
-  const auto values = nb::cast<Values>(tuple[1]);
+  const auto values =
+      nb::cast<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(tuple[1], false);
   Series series{.id = nb::cast<std::string>(tuple[0]),
                 .num_variates = static_cast<int>(values.shape(0)),
-                .values = copied<float>(values),
+                .values = values.dtype() == nb::dtype<double>()
+                              ? rounded(nb::cast<Doubles>(tuple[1]))
+                              : copied<float>(nb::cast<Values>(tuple[1])),
                 .num_exogenous = nb::cast<int>(tuple[4])};
   copy_if_given<Mask>(tuple[2], series.mask);
   copy_if_given<GroupIds>(tuple[3], series.group_ids);
@@ -48,6 +70,16 @@ ForecastOptions options_of(nb::handle tuple) {
   options.independent_streams = nb::cast<bool>(tuple[8]);
   options.keep_samples = nb::cast<bool>(tuple[9]);
   return options;
+}
+
+void bind_options(nb::module_& module) {
+  nb::class_<ForecastOptions>(module, "Options")
+      .def(
+          "__init__",
+          [](ForecastOptions* self, const nb::tuple& wanted) {
+            new (self) ForecastOptions(options_of(wanted));
+          },
+          nb::arg("wanted"), nb::sig("def __init__(self, wanted: tuple[typing.Any, ...]) -> None"));
 }
 
 nb::tuple answer_of(Forecast forecast) {

@@ -67,11 +67,14 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
     return rounded
 
 
+_PLAIN = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
+
+
 class Input(NamedTuple):
     """One series, as the engine takes it."""
 
     id: str
-    values: Float32  # [variate, time]
+    values: npt.NDArray[Any]  # [variate, time], float32, or float64 that the engine rounds
     mask: UInt8 | None = None  # [variate, time], 0: does not count
     group_ids: Int64 | None = None  # [variate, 1 or time]
     num_exogenous: int = 0
@@ -126,6 +129,14 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
     to series and the columns of a DataFrame are independent series. With it: [variates, time] or a
     DataFrame are one series, [series, variates, time] or a list of such arrays several.
     """
+    if (
+        type(values) is np.ndarray
+        and values.ndim == 1
+        and values.dtype in _PLAIN
+        and values.flags.c_contiguous
+        and not multivariate
+    ):  # the usual case, without detours
+        return Inputs([Input(ids[0] if ids else "", values[np.newaxis])], True, False)
     if isinstance(values, (str, bytes)):
         raise TypeError(f"the series is {type(values).__name__}, expected numbers")
     if _is_number(values):

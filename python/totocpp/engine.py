@@ -7,7 +7,8 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,31 +38,50 @@ def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     return levels
 
 
-def _options(
+class _Options(NamedTuple):
+    native: _native.Options
+    levels: tuple[float, ...]
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: True is no horizon, though it equals 1
+def _checked_options(
     horizon: int,
-    quantiles: Sequence[float],
+    quantiles: tuple[float, ...],
     samples: int | None,
-    seed: int | None,
+    seed: int,
     context: int | None,
     decode: str,
     missing: str,
     point: str,
     independent_streams: bool,
     keep_samples: bool | None,
-) -> tuple[Any, ...]:
-    """The tuple that _native takes; nothing in it is left to be checked but by the engine."""
-    return (
+) -> _Options:
+    """What a caller asks for, checked once: services ask for the same again and again."""
+    levels = _levels(quantiles)
+    wanted = (
         whole_number("horizon", horizon, 1, MAX_HORIZON),
-        _levels(quantiles),
+        levels,
         0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
         DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, _MAX_INT),
         decode,
         missing,
         point,
-        seed_in_force(seed),
+        seed,
         bool(independent_streams),
         bool(keep_samples) if keep_samples is not None else samples is not None,
     )
+    return _Options(_native.Options(wanted), levels)
+
+
+def _options(horizon: int, quantiles: Sequence[float], samples: int | None, seed: int | None, *others: Any) -> _Options:
+    if type(quantiles) is not tuple:
+        quantiles = _levels(quantiles)
+    try:
+        return _checked_options(horizon, quantiles, samples, seed_in_force(seed), *others)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        raise TypeError(f"an option has the wrong kind: {error}") from None
 
 
 def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
@@ -204,8 +224,8 @@ class Engine:
         options = _options(
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
         )
-        answers = self._native.forecast(_with_future(inputs, known_future), options)
-        forecasts = [SeriesForecast(answer, options[1], inputs.has_variates) for answer in answers]
+        answers = self._native.forecast(_with_future(inputs, known_future), options.native)
+        forecasts = [SeriesForecast(answer, options.levels, inputs.has_variates) for answer in answers]
         return forecasts[0] if inputs.is_one else forecasts
 
     def forecast_inputs(
@@ -225,7 +245,7 @@ class Engine:
         options = _options(
             horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None
         )
-        return [SeriesForecast(answer, options[1], True) for answer in self._native.forecast(batch, options)]
+        return [SeriesForecast(answer, options.levels, True) for answer in self._native.forecast(batch, options.native)]
 
     def session(
         self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
@@ -390,7 +410,7 @@ class Session:
         options = _options(
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
         )
-        return SeriesForecast(self._native.forecast(options), options[1], self._multivariate)
+        return SeriesForecast(self._native.forecast(options.native), options.levels, self._multivariate)
 
     @property
     def stats(self) -> dict[str, int]:

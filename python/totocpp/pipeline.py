@@ -189,14 +189,15 @@ class TotoPipeline:
         horizon = whole_number("prediction_length", prediction_length, 1, MAX_HORIZON)
         num_samples = whole_number("num_samples", num_samples, 1, MAX_SAMPLES)
         samples_per_batch = whole_number("samples_per_batch", samples_per_batch, 1, 2**63 - 1)
-        _warn_of(
-            {
-                "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
-                "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
-                "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
-                **{name: (value, "there is no such argument") for name, value in others.items()},
-            }
-        )
+        if others or not (max_oom_retries is min_samples_per_batch is min_num_samples is None):
+            _warn_of(
+                {
+                    "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
+                    "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
+                    "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
+                    **{name: (value, "there is no such argument") for name, value in others.items()},
+                }
+            )
         inputs: Inputs = make_inputs(context, multivariate, ids)
         longest = max(item.values.shape[-1] for item in inputs.series)
         answers: list[SeriesForecast] = self.engine.forecast_inputs(
