@@ -128,6 +128,7 @@ def main() -> int:
             f"- Command: `{priority()}bench/python_overhead.py --toto build/toto --calls {options.calls} --rounds {options.rounds}`",
             f"- Commit: {commit}",
             f"- Date: {datetime.date.today()}",
+            f"- Load average at the end: {os.getloadavg()[0]:.1f}",
             f"- CPU: {cpu_name()}, {engine.threads} threads; Python {sys.version.split()[0]}, NumPy {np.__version__}",
             "",
             f"Time of a call less the engine's own time of it (`engine.timings`), {options.calls} calls each. Bound: {MAX_OVERHEAD} us.",
