@@ -144,10 +144,12 @@ def compare_quantiles(drawn: dict[str, tuple[np.ndarray, np.ndarray]], series: d
     return Part(rows, worst < float(stats.norm.isf(ALPHA / 2)))
 
 
-def report(parts: dict[str, Part], command: str, seeds: int, samples: int) -> str:
-    commit = subprocess.run(
-        ["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
+def current_commit() -> str:
+    done = subprocess.run(["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def report(parts: dict[str, Part], commit: str, command: str, seeds: int, samples: int) -> str:
     means, drawn, quantiles = (parts[name] for name in ("means", "samples", "quantiles"))
     verdict = {True: "**holds**", False: "**DOES NOT HOLD**"}
     lines = [
@@ -194,6 +196,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.seeds < 1 or options.samples < 2:
         parser.error("expected at least one seed and two samples")
+    commit = current_commit()  # before hours in which it may change
     folder = SOURCE / "models" / "toto-mini"
     model, double = reference.load_reference(folder), reference.load_reference(folder).double()
     engine = totocpp.Engine.from_pretrained(folder)
@@ -206,7 +209,7 @@ def main() -> int:
         "quantiles": compare_quantiles(drawn, series, engine),
     }
     command = f"bench/python_parity.py --seeds {options.seeds} --samples {options.samples}"
-    text = report(parts, command, options.seeds, options.samples)
+    text = report(parts, commit, command, options.seeds, options.samples)
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")
