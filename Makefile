@@ -39,10 +39,10 @@ asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 tsan: ## the threaded tests under ThreadSanitizer
 	@tools/setup.sh dev
 	$(call CONFIGURE,tsan,build-tsan)
-	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test
-	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine'
+	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test stress_test
+	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine|^Stress\.'
 
-fuzz: ## every fuzz target for FUZZ_SECONDS (60)
+fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
 	@tools/setup.sh dev
 	$(call CONFIGURE,fuzz,build-fuzz)
 	@tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)

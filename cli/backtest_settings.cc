@@ -148,6 +148,7 @@ std::vector<SettingsFiles::Setting> SettingsFiles::read_lines(const std::string&
 std::vector<SettingsFiles::Setting> SettingsFiles::members_of(const Json& object,
                                                               const std::string& path) {
   std::vector<Setting> settings;
+  settings.reserve(object.object.size());
   for (const auto& [name, value] : object.object) settings.push_back({name, value, path});
   return settings;
 }

@@ -222,6 +222,22 @@ TEST_F(SessionTest, EveryScalerIsExactAndOnlyCausalOnesReuse) {
   expect_exact(engine, walk(11, 150), 40, {8, 8, 16}, {.horizon = 12});
 }
 
+// Checkpoints of every kind: variate labels, odd sizes, single Student-T, clamps that act.
+TEST_F(SessionTest, EveryArchitecture) {
+  for (const char* name : {"variate_labels", "labels_targets_only", "odd_sizes", "odd_head_dim",
+                           "student_t_std_mean", "scale_clamp_tight", "spacewise_every_3_first"}) {
+    SCOPED_TRACE(name);
+    const Engine engine = Engine::load(std::string(TOTO_SOURCE_DIR) + "/tests/golden/" + name);
+    const auto patch = static_cast<std::size_t>(engine.model().patch_size);
+    Series whole = walk(16, static_cast<int>(12 * patch), 3);
+    whole.num_exogenous = 1;
+    ForecastOptions options;
+    options.horizon = static_cast<int>(patch) + 1;
+    options.num_samples = 5;
+    expect_exact(engine, whole, 5 * patch + 1, {patch, 2 * patch, 1, patch - 1, patch}, options);
+  }
+}
+
 TEST_F(SessionTest, KnownFuturesAreForgottenWhenTimeGoesOn) {
   Series whole = walk(12, 100, 3);
   whole.num_exogenous = 1;
@@ -248,6 +264,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
       wholes.push_back(walk(100 + i, 200, 1 + static_cast<int>(i % 3)));
       sessions.push_back(engine.open(beginning_of(wholes[i], 20 + 3 * i)));
     }
+    batch.reserve(sessions.size() + 1);
     for (Session& session : sessions) batch.push_back(&session);
     std::vector<Forecast> out;
     for (int round = 0; round < 4; ++round) {
@@ -271,7 +288,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
 }
 
 TEST_F(SessionTest, AnInterruptedForecastLeavesNothingWrongBehind) {
-  const Series whole = walk(13, 2000, 2);  // several passes
+  const Series whole = walk(13, 2000, 3);  // two passes of tokens, then the first patch
   Session session = engine_.open(beginning_of(whole, 1600));
   for (const int allowed : {0, 1, 2}) {
     int asked = 0;

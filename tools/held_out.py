@@ -170,7 +170,7 @@ def co2(data: Path, windows: int) -> HeldOut:
 def held_out_sets(data: Path, quick: bool) -> dict[str, Callable[[], HeldOut]]:
     """Every set by name, read when called; `quick`: fewer series and windows."""
     n = 3 if quick else 10
-    few, many = (40, 200) if quick else (414, 1000)
+    few, many = (40, 200) if quick else (414, 400)
     return {
         "m4_hourly": lambda: m4(data, "Hourly", 24, few),
         "m4_daily": lambda: m4(data, "Daily", 1, many),

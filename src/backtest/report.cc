@@ -54,31 +54,35 @@ std::string strategy_verdict(std::span<const SymbolResult> results, Strategy str
 
 std::string forecast_verdict(std::span<const SymbolResult> results) {
   constexpr double kSignificant = 0.05;
-  std::size_t beats = 0, clearly = 0;
+  std::size_t beats = 0, clearly = 0, clearly_not = 0;
   for (const SymbolResult& result : results) {
     const ForecastAccuracy& accuracy = close_accuracy(result);
-    if (!(accuracy.model.mae < accuracy.persistence.mae)) continue;
-    ++beats;
-    if (accuracy.dm_p_value < kSignificant) ++clearly;
+    const bool better = accuracy.model.mae < accuracy.persistence.mae;
+    if (better) ++beats;
+    if (accuracy.dm_p_value < kSignificant) ++(better ? clearly : clearly_not);
   }
   if (results.size() > 1 && beats == 0) {
     return fmt::format(
         "The forecast of the close does not beat persistence, the forecast that nothing changes, "
-        "on any of {} symbols, by mean absolute error.",
-        results.size());
+        "on any of {} symbols, by mean absolute error; on {} it is significantly worse "
+        "(Diebold-Mariano, p < 0.05).",
+        results.size(), clearly_not);
   }
   if (results.size() > 1) {
     return fmt::format(
         "The forecast of the close beats persistence, the forecast that nothing changes, on {} of "
-        "{} symbols by mean absolute error, and does not on {}; on {} the difference in its favour "
-        "is significant (Diebold-Mariano, p < 0.05).",
-        beats, results.size(), results.size() - beats, clearly);
+        "{} symbols by mean absolute error, and does not on {}; it is significantly better on {} "
+        "and "
+        "significantly worse on {} (Diebold-Mariano, p < 0.05).",
+        beats, results.size(), results.size() - beats, clearly, clearly_not);
   }
   const ForecastAccuracy& accuracy = close_accuracy(results.front());
   const std::string p_value =
       std::isnan(accuracy.dm_p_value)
           ? "the difference cannot be tested"
-          : fmt::format("Diebold-Mariano p = {:.2f}, {}", accuracy.dm_p_value,
+          : fmt::format("Diebold-Mariano p {}, {}",
+                        accuracy.dm_p_value < 0.001 ? std::string("< 0.001")
+                                                    : fmt::format("= {:.3f}", accuracy.dm_p_value),
                         accuracy.dm_p_value < kSignificant ? "a significant difference"
                                                            : "no significant difference");
   return fmt::format(
@@ -159,7 +163,7 @@ std::string headline(const ReportInput& input) {
 
 std::string activity(const ReportInput& input) {
   Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
-               "average trade", "fees paid", "bars in longest drawdown", "ambiguous bars"},
+               "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
               2);
   for (const SymbolResult& result : input.results) {
     for (const StrategyResult& strategy : result.strategies) {

@@ -138,6 +138,7 @@ struct Engine::Impl {
           {&item.series, &item.kept, static_cast<std::uint64_t>(item.stats.points_dropped)});
     }
     std::vector<const Series*> seen;
+    seen.reserve(jobs.size());
     for (const Job& job : jobs) seen.push_back(job.series);
     std::sort(seen.begin(), seen.end());
     if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {

@@ -36,6 +36,21 @@ std::string name_of(const Series& series) {
   return series.id.empty() ? std::string("the session") : fmt::format("session \"{}\"", series.id);
 }
 
+// Drops the oldest points of a series that has more than `max_length`; returns how many.
+std::size_t shorten(Series& series, std::size_t max_length) {
+  const std::size_t length = series.length();
+  if (length <= max_length) return 0;
+  const std::size_t left = std::max<std::size_t>(max_length - max_length / 4, 1);
+  const std::size_t drop = length - left;
+  const auto cut = [&](const auto& data) {
+    return reshaped(data, series.num_variates, length, drop, 0, [](int, std::size_t) { return 0; });
+  };
+  if (has_id_per_value(series)) series.group_ids = cut(series.group_ids);
+  if (!series.mask.empty()) series.mask = cut(series.mask);
+  series.values = cut(series.values);
+  return drop;
+}
+
 }  // namespace
 
 Session::Impl::Impl(std::shared_ptr<Engine::Impl> owner, Series history,
@@ -52,24 +67,7 @@ Session::Impl::Impl(std::shared_ptr<Engine::Impl> owner, Series history,
   std::vector<float> future = std::exchange(series.future_exogenous, {});
   validate_series(series, 1);
   series.future_exogenous = std::move(future);
-  shorten();
-}
-
-void Session::Impl::shorten() {
-  const std::size_t length = series.length();
-  if (length <= options.max_length) return;
-  const std::size_t left = std::max<std::size_t>(options.max_length - options.max_length / 4, 1);
-  const std::size_t drop = length - left;
-  const auto cut = [&](const auto& data) {
-    return reshaped(data, series.num_variates, length, drop, 0, [](int, std::size_t) { return 0; });
-  };
-  // Everything that may fail first.
-  auto ids = has_id_per_value(series) ? cut(series.group_ids) : series.group_ids;
-  auto mask = series.mask.empty() ? series.mask : cut(series.mask);
-  series.values = cut(series.values);
-  series.group_ids = std::move(ids);
-  series.mask = std::move(mask);
-  stats.points_dropped += static_cast<std::int64_t>(drop);
+  stats.points_dropped = static_cast<std::int64_t>(shorten(series, options.max_length));
 }
 
 void Session::Impl::append(std::span<const float> values) {
@@ -88,27 +86,26 @@ void Session::Impl::append(std::span<const float> values) {
          name_of(series), i / count, i % count);
   }
   if (count == 0) return;
-  // Everything that may fail first.
-  auto ids = series.group_ids;
+  // Everything that may fail, on a copy.
+  Series next;
+  next.num_variates = variates;
+  next.group_ids = series.group_ids;
   if (has_id_per_value(series)) {
-    ids = reshaped(ids, variates, length, 0, count,
-                   [&](int v, std::size_t) { return series.group_ids[(v + 1) * length - 1]; });
+    next.group_ids =
+        reshaped(series.group_ids, variates, length, 0, count,
+                 [&](int v, std::size_t) { return series.group_ids[(v + 1) * length - 1]; });
   }
-  auto mask = series.mask;
-  if (!mask.empty()) {
-    mask = reshaped(mask, variates, length, 0, count,
-                    [](int, std::size_t) { return std::uint8_t{1}; });
+  if (!series.mask.empty()) {
+    next.mask = reshaped(series.mask, variates, length, 0, count,
+                         [](int, std::size_t) { return std::uint8_t{1}; });
   }
-  if (variates == 1) {
-    series.values.insert(series.values.end(), values.begin(), values.end());
-  } else {
-    series.values = reshaped(series.values, variates, length, 0, count,
-                             [&](int v, std::size_t i) { return values[v * count + i]; });
-  }
-  series.group_ids = std::move(ids);
-  series.mask = std::move(mask);
+  next.values = reshaped(series.values, variates, length, 0, count,
+                         [&](int v, std::size_t i) { return values[v * count + i]; });
+  stats.points_dropped += static_cast<std::int64_t>(shorten(next, options.max_length));
+  series.values = std::move(next.values);
+  series.group_ids = std::move(next.group_ids);
+  series.mask = std::move(next.mask);
   series.future_exogenous.clear();
-  shorten();
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

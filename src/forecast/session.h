@@ -13,7 +13,6 @@ struct Session::Impl {
   Impl(std::shared_ptr<Engine::Impl> owner, Series history, const SessionOptions& limits);
 
   void append(std::span<const float> values);
-  void shorten();  // drops the oldest points if there are too many
 
   std::shared_ptr<Engine::Impl> engine;
   Series series;

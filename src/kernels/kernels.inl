@@ -54,10 +54,26 @@ void rotate(const float* src, const float* a, const float* b, float* dst, int si
   }
 }
 
+// The largest of values has the same bits in whatever order they are looked at.
+TOTO_INLINE float highest_of(const float* values, int size) {
+  float highest = values[0];
+  int i = 0;
+  if (size >= Vec::kLanes) {
+    Vec lanes = load(values);
+    for (i = Vec::kLanes; i + Vec::kLanes <= size; i += Vec::kLanes) {
+      lanes = max(load(values + i), lanes);
+    }
+    float stored[Vec::kLanes];
+    store(stored, lanes);
+    for (const float lane : stored) highest = lane > highest ? lane : highest;
+  }
+  for (; i < size; ++i) highest = values[i] > highest ? values[i] : highest;
+  return highest;
+}
+
 // scores -> exp(scores - max) in place; returns their sum.
 TOTO_INLINE float softmax_terms(float* scores, int size) {
-  float highest = scores[0];
-  for (int i = 1; i < size; ++i) highest = scores[i] > highest ? scores[i] : highest;
+  const float highest = highest_of(scores, size);
   const Vec shift = broadcast(highest);
   float sums[kPartialSums] = {};
   for (int i = 0; i < size; i += kPartialSums) {
@@ -73,25 +89,48 @@ TOTO_INLINE float softmax_terms(float* scores, int size) {
   return add_pairwise(load_sums(sums));
 }
 
-// scores[i] = query . key i, a panel of keys at a time.
-TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) {
+// Sums that do not wait for each other: a multiply-add takes four cycles, and two begin in each.
+constexpr int kChains = 4;
+
+// scores[i] = query . key i for the keys of kCount vectors.
+template <int kCount>
+TOTO_INLINE void score_some_keys(const AttendArgs& args, const float* keys, int first,
+                                 float* scores) {
   const int block = sum_block(args.head_dim);
-  for (int first = 0; first < part.count; first += kKeyPanel) {
-    const float* panel = part.keys + std::size_t(first) * args.head_dim;
-    for (int lane = 0; lane < kKeyPanel; lane += Vec::kLanes) {
-      Vec total = zero(), sum = zero();
-      for (int d0 = 0; d0 < args.head_dim; d0 += block) {
-        const int d1 = args.head_dim < d0 + block ? args.head_dim : d0 + block;
-        for (int d = d0; d < d1; ++d) {
-          sum = fma(broadcast(args.query[d]), load(panel + std::size_t(d) * kKeyPanel + lane), sum);
-        }
-        const Vec after = add(total, sum);
-        sum = sub(sum, sub(after, total));
-        total = after;
+  const float* columns[kCount];
+  Vec total[kCount], sum[kCount];
+  for (int j = 0; j < kCount; ++j) {
+    const int key = first + j * Vec::kLanes;
+    columns[j] = keys + std::size_t(key / kKeyPanel) * kKeyPanel * args.head_dim + key % kKeyPanel;
+    total[j] = sum[j] = zero();
+  }
+  for (int d0 = 0; d0 < args.head_dim; d0 += block) {
+    const int d1 = args.head_dim < d0 + block ? args.head_dim : d0 + block;
+    for (int d = d0; d < d1; ++d) {
+      const Vec query = broadcast(args.query[d]);
+      for (int j = 0; j < kCount; ++j) {
+        sum[j] = fma(query, load(columns[j] + std::size_t(d) * kKeyPanel), sum[j]);
       }
-      store(scores + first + lane, add(total, sum));
+    }
+    for (int j = 0; j < kCount; ++j) {
+      const Vec after = add(total[j], sum[j]);
+      sum[j] = sub(sum[j], sub(after, total[j]));
+      total[j] = after;
     }
   }
+  for (int j = 0; j < kCount; ++j) {
+    store(scores + first + j * Vec::kLanes, add(total[j], sum[j]));
+  }
+}
+
+// Up to the end of the last panel.
+TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) {
+  const int end = (part.count + kKeyPanel - 1) / kKeyPanel * kKeyPanel;
+  int first = 0;
+  for (; first + kChains * Vec::kLanes <= end; first += kChains * Vec::kLanes) {
+    score_some_keys<kChains>(args, part.keys, first, scores);
+  }
+  for (; first < end; first += Vec::kLanes) score_some_keys<1>(args, part.keys, first, scores);
 }
 
 struct CachedValues {
@@ -110,26 +149,46 @@ struct ScatteredValues {
   }
 };
 
-// dst[d] = sum of scores[i] * values.at(i)[d] / total
+// dst[d] = sum of scores[i] * values.at(i)[d] / total, for kCount vectors of d.
+template <int kCount, typename Values>
+TOTO_INLINE void weighted_some(const float* scores, int count, const Vec& divisor,
+                               const Values& values, int d, Vec* dst) {
+  Vec total[kCount];
+  for (int j = 0; j < kCount; ++j) total[j] = zero();
+  for (int i0 = 0; i0 < count; i0 += kValueBlock) {
+    const int i1 = count < i0 + kValueBlock ? count : i0 + kValueBlock;
+    Vec block[kCount];
+    for (int j = 0; j < kCount; ++j) block[j] = zero();
+    for (int i = i0; i < i1; ++i) {
+      const Vec score = broadcast(scores[i]);
+      const float* value = values.at(i) + d;
+      for (int j = 0; j < kCount; ++j) {
+        block[j] = fma(score, load(value + j * Vec::kLanes), block[j]);
+      }
+    }
+    for (int j = 0; j < kCount; ++j) total[j] = add(total[j], block[j]);
+  }
+  for (int j = 0; j < kCount; ++j) dst[j] = div(total[j], divisor);
+}
+
 template <typename Values>
 TOTO_INLINE void weighted_mean(const float* scores, int count, float sum_of_scores,
                                const Values& values, int head_dim, float* dst) {
   const Vec divisor = broadcast(sum_of_scores);
-  for (int d = 0; d < head_dim; d += Vec::kLanes) {
-    Vec total = zero();
-    for (int i0 = 0; i0 < count; i0 += kValueBlock) {
-      const int i1 = count < i0 + kValueBlock ? count : i0 + kValueBlock;
-      Vec block = zero();
-      for (int i = i0; i < i1; ++i)
-        block = fma(broadcast(scores[i]), load(values.at(i) + d), block);
-      total = add(total, block);
-    }
-    total = div(total, divisor);
+  int d = 0;
+  for (; d + kChains * Vec::kLanes <= head_dim; d += kChains * Vec::kLanes) {
+    Vec some[kChains];
+    weighted_some<kChains>(scores, count, divisor, values, d, some);
+    for (int j = 0; j < kChains; ++j) store(dst + d + j * Vec::kLanes, some[j]);
+  }
+  for (; d < head_dim; d += Vec::kLanes) {
+    Vec one[1];
+    weighted_some<1>(scores, count, divisor, values, d, one);
     if (d + Vec::kLanes <= head_dim) {
-      store(dst + d, total);
+      store(dst + d, one[0]);
     } else {
       float rest[Vec::kLanes];
-      store(rest, total);
+      store(rest, one[0]);
       for (int j = 0; d + j < head_dim; ++j) dst[d + j] = rest[j];
     }
   }
