@@ -44,7 +44,8 @@ NB_MODULE(_native, module) {
   module.def("version", [] { return std::string(version()); });
   module.def("usable_cores", &usable_cores, "Physical cores this process may use.");
   module.def("best_isa", [] { return std::string(name_of(best_isa())); });
-  bind_options(module);
+  bind_answer(module);
+  bind_request(module);
   bind_engine(module);
   bind_session(module);
   bind_backtest(module);

@@ -6,6 +6,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,14 +29,30 @@ using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::
 // (id, values, mask or None, group ids or None, number of exogenous variates, known future or None)
 Series series_of(nb::handle tuple);
 
-// What a caller asked for, checked and translated once, however many calls it is used for: made of
-// (horizon, quantiles, samples, context, decode, missing, point, seed, independent_streams,
-// keep_samples)
-ForecastOptions options_of(nb::handle tuple);
-void bind_options(nb::module_& module);
+// Arrays and lists of float32 and float64 numbers: [time], [series, time] or a list of [time].
+// Nothing for anything else, also if it is wrong: totocpp/_arrays.py says why.
+struct PlainSeries {
+  std::vector<Series> series;
+  bool is_one = true;  // it was [time]
+};
+std::optional<PlainSeries> plain_series(nb::handle given);
 
-// (id, context_length, num_samples, mean, median, point [V, H], quantiles [Q, V, H], samples [V, S,
-// H] or None): arrays that share the forecast's own memory.
-nb::tuple answer_of(Forecast forecast);
+// What a caller asked for, checked and translated once, however many calls it is used for.
+struct Request {
+  ForecastOptions options;
+  nb::object levels;       // of the quantiles, a tuple
+  nb::object answer_type;  // what becomes of a forecast: totocpp.SeriesForecast
+};
+void bind_request(nb::module_& module);
+
+// A forecast as Python sees it. Arrays are made when asked for and share its memory, not the
+// answer itself, which keeps them: that would be a circle nobody collects.
+struct Answer {
+  std::shared_ptr<Forecast> forecast;
+  nb::object levels;
+  bool has_variates = false;  // arrays are [V, H], not [H]
+};
+nb::object answer_of(Forecast forecast, const Request& request, bool has_variates);
+void bind_answer(nb::module_& module);
 
 }  // namespace toto::python

@@ -39,18 +39,47 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
   return options;
 }
 
-nb::list forecast(EngineHandle& handle, const nb::list& batch, const ForecastOptions& wanted) {
+std::vector<Forecast> computed(EngineHandle& handle, const std::vector<Series>& series,
+                               const Request& request) {
+  ForecastOptions options = request.options;
+  return handle.run([&](const Engine& engine, auto cancelled) {
+    options.cancelled = std::move(cancelled);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Forecast> forecasts = engine.forecast(series, options);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
+    handle.call_ms = spent.count();
+    return forecasts;
+  });
+}
+
+nb::list answers_of(std::vector<Forecast> forecasts, const Request& request, bool has_variates) {
+  nb::list answers;
+  for (Forecast& item : forecasts)
+    answers.append(answer_of(std::move(item), request, has_variates));
+  return answers;
+}
+
+nb::list forecast(EngineHandle& handle, const nb::list& batch, const Request& request,
+                  bool has_variates) {
   std::vector<Series> series;
   series.reserve(batch.size());
   for (const nb::handle item : batch) series.push_back(series_of(item));
-  ForecastOptions options = wanted;
-  std::vector<Forecast> forecasts = handle.run([&](const Engine& engine, auto cancelled) {
-    options.cancelled = std::move(cancelled);
-    return engine.forecast(series, options);
-  });
-  nb::list answers;
-  for (Forecast& item : forecasts) answers.append(answer_of(std::move(item)));
-  return answers;
+  return answers_of(computed(handle, series, request), request, has_variates);
+}
+
+nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Request& request) {
+  const std::optional<PlainSeries> plain = plain_series(given);
+  if (!plain) return nb::none();
+  std::vector<Forecast> forecasts = computed(handle, plain->series, request);
+  if (!plain->is_one) return answers_of(std::move(forecasts), request, false);
+  return answer_of(std::move(forecasts.front()), request, false);
+}
+
+nb::object forecast_again(EngineHandle& handle, nb::handle given, const nb::tuple& asked) {
+  const nb::object request = handle.recent.find(asked);  // held: others may replace it meanwhile
+  return request.is_valid() ? forecast_plain(handle, given, nb::cast<const Request&>(request))
+                            : nb::none();
 }
 
 nb::dict info(const EngineHandle& handle) {
@@ -87,6 +116,7 @@ nb::dict timings(EngineHandle& handle) {
   result["prefill"] = timings.prefill;
   result["decode"] = timings.decode;
   result["total"] = timings.total;
+  result["call"] = handle.call_ms.load();
   return result;
 }
 
@@ -106,9 +136,23 @@ void bind_engine(nb::module_& module) {
           nb::arg("folder"), nb::kw_only(), nb::arg("mode"), nb::arg("dtype"), nb::arg("isa"),
           nb::arg("threads"), nb::arg("use_kv_cache"), nb::arg("plan_cache_size"),
           nb::arg("cache_dir"), nb::arg("on_plan").none())
-      .def("forecast", &forecast, nb::arg("batch"), nb::arg("options"),
-           nb::sig("def forecast(self, batch: list[typing.Any], options: Options) "
-                   "-> list[tuple[typing.Any, ...]]"))
+      .def("forecast", &forecast, nb::arg("batch"), nb::arg("request"), nb::arg("has_variates"),
+           nb::sig("def forecast(self, batch: list[typing.Any], request: Request, "
+                   "has_variates: bool) -> list[typing.Any]"))
+      .def("forecast_plain", &forecast_plain, nb::arg("series"), nb::arg("request"),
+           nb::sig("def forecast_plain(self, series: typing.Any, request: Request) -> typing.Any"),
+           "None if the series is not of a usual kind: forecast() takes it then.")
+      .def("forecast_again", &forecast_again, nb::arg("series"), nb::arg("asked"),
+           nb::sig("def forecast_again(self, series: typing.Any, asked: tuple[typing.Any, ...]) "
+                   "-> typing.Any"),
+           "forecast_plain() with the request of remember(), None if it was another.")
+      .def(
+          "remember",
+          [](EngineHandle& self, nb::tuple asked, nb::object request) {
+            self.recent.keep(std::move(asked), std::move(request));
+          },
+          nb::arg("asked"), nb::arg("request"),
+          nb::sig("def remember(self, asked: tuple[typing.Any, ...], request: Request) -> None"))
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def("timings", &timings, nb::sig("def timings(self) -> dict[str, float]"))
       .def("kv_cache_name",

@@ -46,13 +46,14 @@ class SessionHandle {
     });
   }
 
-  nb::tuple forecast(const ForecastOptions& wanted) {
+  nb::object forecast(const Request& request, bool has_variates) {
     check_process();
-    ForecastOptions options = wanted;
-    return answer_of(engine_.run([&](const Engine&, auto cancelled) {
+    ForecastOptions options = request.options;
+    Forecast forecast = engine_.run([&](const Engine&, auto cancelled) {
       options.cancelled = std::move(cancelled);
       return session_->forecast(options);
-    }));
+    });
+    return answer_of(std::move(forecast), request, has_variates);
   }
 
   std::size_t length() {
@@ -98,8 +99,8 @@ void bind_session(nb::module_& module) {
                    "max_bytes: int, max_length: int) -> None"))
       .def("append", &SessionHandle::append, nb::arg("values"))
       .def("set_known_future", &SessionHandle::set_known_future, nb::arg("values"))
-      .def("forecast", &SessionHandle::forecast, nb::arg("options"),
-           nb::sig("def forecast(self, options: Options) -> tuple[typing.Any, ...]"))
+      .def("forecast", &SessionHandle::forecast, nb::arg("request"), nb::arg("has_variates"),
+           nb::sig("def forecast(self, request: Request, has_variates: bool) -> typing.Any"))
       .def("length", &SessionHandle::length)
       .def("stats", &SessionHandle::stats, nb::sig("def stats(self) -> dict[str, int]"));
 }

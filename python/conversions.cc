@@ -1,11 +1,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
-#include "base/error.h"
 #include "bindings.h"
 
 namespace toto::python {
@@ -23,33 +22,13 @@ void copy_if_given(nb::handle object, std::vector<T>& out) {
   if (!object.is_none()) out = copied<T>(nb::cast<Source>(object));
 }
 
-using Doubles = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// Rounded once. What overflows is no infinity that the caller gave.
-std::vector<float> rounded(const Doubles& array) {
-  std::vector<float> values(array.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double value = array.data()[i];
-    values[i] = static_cast<float>(value);
-    if (std::isinf(values[i]) && !std::isinf(value)) {
-      fail(ErrorCode::invalid_argument,
-           "the series holds {} at step {}, expected numbers within float32 (3.4e38)", value,
-           i % array.shape(1));
-    }
-  }
-  return values;
-}
-
 }  // namespace
 
 Series series_of(nb::handle tuple) {
-  const auto values =
-      nb::cast<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(tuple[1], false);
+  const auto values = nb::cast<Values>(tuple[1], false);
   Series series{.id = nb::cast<std::string>(tuple[0]),
                 .num_variates = static_cast<int>(values.shape(0)),
-                .values = values.dtype() == nb::dtype<double>()
-                              ? rounded(nb::cast<Doubles>(tuple[1]))
-                              : copied<float>(nb::cast<Values>(tuple[1])),
+                .values = copied<float>(values),
                 .num_exogenous = nb::cast<int>(tuple[4])};
   copy_if_given<Mask>(tuple[2], series.mask);
   copy_if_given<GroupIds>(tuple[3], series.group_ids);
@@ -57,7 +36,11 @@ Series series_of(nb::handle tuple) {
   return series;
 }
 
-ForecastOptions options_of(nb::handle tuple) {
+namespace {
+
+// (horizon, levels, samples, context, decode, missing, point, seed, independent_streams,
+// keep_samples)
+ForecastOptions options_of(const nb::tuple& tuple) {
   ForecastOptions options;
   options.horizon = nb::cast<int>(tuple[0]);
   options.quantiles = nb::cast<std::vector<double>>(tuple[1]);
@@ -72,35 +55,78 @@ ForecastOptions options_of(nb::handle tuple) {
   return options;
 }
 
-void bind_options(nb::module_& module) {
-  nb::class_<ForecastOptions>(module, "Options")
-      .def(
-          "__init__",
-          [](ForecastOptions* self, const nb::tuple& wanted) {
-            new (self) ForecastOptions(options_of(wanted));
-          },
-          nb::arg("wanted"), nb::sig("def __init__(self, wanted: tuple[typing.Any, ...]) -> None"));
+// The axis of variates is there only if the caller knows of variates.
+template <std::size_t N>
+Array array_of(const Answer& answer, std::vector<float>& values, std::array<std::size_t, N> shape,
+               std::size_t variate_axis) {
+  using Shared = std::shared_ptr<Forecast>;
+  const nb::capsule owner(new Shared(answer.forecast),
+                          [](void* p) noexcept { delete static_cast<Shared*>(p); });
+  if (answer.has_variates) return Array(values.data(), N, shape.data(), owner);
+  std::copy(shape.begin() + variate_axis + 1, shape.end(), shape.begin() + variate_axis);
+  return Array(values.data(), N - 1, shape.data(), owner);
 }
 
-nb::tuple answer_of(Forecast forecast) {
-  auto* kept = new Forecast(std::move(forecast));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Forecast*>(p); });
-  const std::size_t variates = kept->num_variates, horizon = kept->horizon;
-  const std::array<std::size_t, 2> one = {variates, horizon};
-  const std::array<std::size_t, 3> levels = {kept->quantiles.size() / (variates * horizon),
-                                             variates, horizon};
-  const std::array<std::size_t, 3> paths = {variates, kept->samples.size() / (variates * horizon),
-                                            horizon};
-  nb::object samples = nb::none();
-  if (!kept->samples.empty()) {
-    samples = nb::cast(Array(kept->samples.data(), paths.size(), paths.data(), owner));
-  }
-  return nb::make_tuple(kept->id, kept->context_length, kept->num_samples,
-                        Array(kept->mean.data(), one.size(), one.data(), owner),
-                        Array(kept->median.data(), one.size(), one.data(), owner),
-                        Array(kept->point.data(), one.size(), one.data(), owner),
-                        Array(kept->quantiles.data(), levels.size(), levels.data(), owner),
-                        samples);
+template <std::vector<float> Forecast::* kMember>
+Array per_step(const Answer& answer) {
+  Forecast& forecast = *answer.forecast;
+  const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
+  return array_of<2>(answer, forecast.*kMember, {variates, horizon}, 0);
+}
+
+Array quantiles(const Answer& answer) {
+  Forecast& forecast = *answer.forecast;
+  const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
+  const std::size_t levels = forecast.quantiles.size() / (variates * horizon);
+  return array_of<3>(answer, forecast.quantiles, {levels, variates, horizon}, 1);
+}
+
+nb::object samples(const Answer& answer) {
+  Forecast& forecast = *answer.forecast;
+  if (forecast.samples.empty()) return nb::none();
+  const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
+  const std::size_t paths = forecast.samples.size() / (variates * horizon);
+  return nb::cast(array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0));
+}
+
+}  // namespace
+
+void bind_request(nb::module_& module) {
+  nb::class_<Request>(module, "Request")
+      .def(
+          "__init__",
+          [](Request* self, const nb::tuple& wanted, nb::object answer_type) {
+            new (self) Request{options_of(wanted), wanted[1], std::move(answer_type)};
+          },
+          nb::arg("wanted"), nb::arg("answer_type"),
+          nb::sig("def __init__(self, wanted: tuple[typing.Any, ...], "
+                  "answer_type: type[Forecast]) -> None"));
+}
+
+nb::object answer_of(Forecast forecast, const Request& request, bool has_variates) {
+  nb::object answer = nb::inst_alloc(request.answer_type);
+  new (nb::inst_ptr<Answer>(answer))
+      Answer{std::make_shared<Forecast>(std::move(forecast)), request.levels, has_variates};
+  nb::inst_mark_ready(answer);
+  return answer;
+}
+
+void bind_answer(nb::module_& module) {
+  nb::class_<Answer>(module, "Forecast")
+      .def_prop_ro("id", [](const Answer& self) { return self.forecast->id; })
+      .def_prop_ro("context_length",
+                   [](const Answer& self) { return self.forecast->context_length; })
+      .def_prop_ro("num_samples", [](const Answer& self) { return self.forecast->num_samples; })
+      .def_prop_ro("mean", &per_step<&Forecast::mean>, nb::rv_policy::reference)
+      .def_prop_ro("median", &per_step<&Forecast::median>, nb::rv_policy::reference)
+      .def_prop_ro("point", &per_step<&Forecast::point>, nb::rv_policy::reference)
+      .def_prop_ro(
+          "levels", [](const Answer& self) { return self.levels; },
+          nb::for_getter(nb::sig("def levels(self) -> tuple[float, ...]")))
+      .def_prop_ro("level_values", &quantiles, nb::rv_policy::reference)
+      .def_prop_ro("samples", &samples,
+                   nb::for_getter(
+                       nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")));
 }
 
 }  // namespace toto::python

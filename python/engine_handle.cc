@@ -8,7 +8,34 @@ Engine load_without_lock(const std::string& folder, const EngineOptions& options
   return Engine::load(folder, options);
 }
 
+// As `quantiles=[0.1, 0.9]` in a call: a new list, but of the same constants.
+bool same_items(nanobind::handle list, nanobind::handle tuple) {
+  if (!PyList_CheckExact(list.ptr()) || !PyTuple_CheckExact(tuple.ptr())) return false;
+  const auto given = nanobind::borrow<nanobind::list>(list);
+  const auto kept = nanobind::borrow<nanobind::tuple>(tuple);
+  if (given.size() != kept.size()) return false;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!given[i].is(kept[i])) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+nanobind::object RecentRequest::find(const nanobind::tuple& asked) const {
+  if (!asked_.is_valid()) return {};
+  const auto kept = nanobind::borrow<nanobind::tuple>(asked_);
+  if (asked.size() != kept.size()) return {};
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!asked[i].is(kept[i]) && !same_items(asked[i], kept[i])) return {};
+  }
+  return request_;
+}
+
+void RecentRequest::keep(nanobind::tuple asked, nanobind::object request) {
+  asked_ = std::move(asked);
+  request_ = std::move(request);
+}
 
 bool Interrupts::pending() {
   const auto now = std::chrono::steady_clock::now();

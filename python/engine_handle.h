@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -31,6 +32,18 @@ class Interrupts {
   bool raised_ = false;
 };
 
+// The latest request, told by the very objects it was made of, so that one that comes again and
+// again is neither checked nor translated again. With the interpreter's lock.
+class RecentRequest {
+ public:
+  // Nothing if the objects are others. Levels of quantiles may stand in another list.
+  nanobind::object find(const nanobind::tuple& asked) const;
+  void keep(nanobind::tuple asked, nanobind::object request);
+
+ private:
+  nanobind::object asked_, request_;
+};
+
 class EngineHandle {
  public:
   EngineHandle(std::string folder, EngineOptions options);
@@ -43,6 +56,9 @@ class EngineHandle {
   const ModelInfo& model() const { return loaded_->engine.model(); }
   const EngineOptions& options() const { return loaded_->engine.options(); }
   pid_t process() const { return loaded_->process; }
+
+  RecentRequest recent;
+  std::atomic<double> call_ms = 0;  // of the library's part of the latest forecast
 
   // work(engine, cancelled) without the interpreter's lock; calls of several threads take turns,
   // and one that waits can be interrupted, too.

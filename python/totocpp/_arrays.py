@@ -67,14 +67,11 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
     return rounded
 
 
-_PLAIN = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
-
-
 class Input(NamedTuple):
     """One series, as the engine takes it."""
 
     id: str
-    values: npt.NDArray[Any]  # [variate, time], float32, or float64 that the engine rounds
+    values: Float32  # [variate, time]
     mask: UInt8 | None = None  # [variate, time], 0: does not count
     group_ids: Int64 | None = None  # [variate, 1 or time]
     num_exogenous: int = 0
@@ -129,14 +126,6 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
     to series and the columns of a DataFrame are independent series. With it: [variates, time] or a
     DataFrame are one series, [series, variates, time] or a list of such arrays several.
     """
-    if (
-        type(values) is np.ndarray
-        and values.ndim == 1
-        and values.dtype in _PLAIN
-        and values.flags.c_contiguous
-        and not multivariate
-    ):  # the usual case, without detours
-        return Inputs([Input(ids[0] if ids else "", values[np.newaxis])], True, False)
     if isinstance(values, (str, bytes)):
         raise TypeError(f"the series is {type(values).__name__}, expected numbers")
     if _is_number(values):
@@ -175,7 +164,9 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
 
 def whole_number(name: str, value: Any, low: int, high: int) -> int:
     """`value` as an int; the sentences are the command line's."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Integral, np.integer)):
+    if type(value) is not int and (
+        isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Integral, np.integer))
+    ):
         raise TypeError(f"{name} is {value!r}, expected a whole number from {low} to {high}")
     number = int(value)
     if not low <= number <= high:

@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MAX_HORIZON = 100_000
 MAX_SAMPLES = 1_000_000
 DEFAULT_CONTEXT = 4096
-_MAX_INT = 2**31 - 1
+MAX_CONTEXT = 2**31 - 1
 
 
 def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
@@ -38,13 +38,8 @@ def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     return levels
 
 
-class _Options(NamedTuple):
-    native: _native.Options
-    levels: tuple[float, ...]
-
-
 @lru_cache(maxsize=256, typed=True)  # typed: True is no horizon, though it equals 1
-def _checked_options(
+def _request(
     horizon: int,
     quantiles: tuple[float, ...],
     samples: int | None,
@@ -55,33 +50,21 @@ def _checked_options(
     point: str,
     independent_streams: bool,
     keep_samples: bool | None,
-) -> _Options:
+) -> _native.Request:
     """What a caller asks for, checked once: services ask for the same again and again."""
-    levels = _levels(quantiles)
     wanted = (
         whole_number("horizon", horizon, 1, MAX_HORIZON),
-        levels,
+        _levels(quantiles),
         0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
-        DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, _MAX_INT),
+        DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
         decode,
         missing,
         point,
-        seed,
+        whole_number("seed", seed, 0, 2**64 - 1),
         bool(independent_streams),
         bool(keep_samples) if keep_samples is not None else samples is not None,
     )
-    return _Options(_native.Options(wanted), levels)
-
-
-def _options(horizon: int, quantiles: Sequence[float], samples: int | None, seed: int | None, *others: Any) -> _Options:
-    if type(quantiles) is not tuple:
-        quantiles = _levels(quantiles)
-    try:
-        return _checked_options(horizon, quantiles, samples, seed_in_force(seed), *others)
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
-        raise TypeError(f"an option has the wrong kind: {error}") from None
+    return _native.Request(wanted, SeriesForecast)
 
 
 def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
@@ -133,6 +116,7 @@ class Engine:
             plan_cache_size=plan_cache_size,
         )
         self._arguments = arguments
+        self._seed = seed_in_force(None)
         self._native = _native.Engine(folder, **arguments)
         self._name = name
         self._info = self._native.info()
@@ -167,7 +151,8 @@ class Engine:
         mode: reference, default, reduce-overhead or max-autotune. dtype: f32, bf16 or int8, what
         weights are stored as; f64 in reference mode. threads: default the usable physical cores.
         cache: where packed weights are kept for the next start; False keeps nothing. What is not
-        given comes from the variables of the command line (TOTO_COMPILE_MODE, TOTO_THREADS, ...).
+        given comes from the variables of the command line (TOTO_COMPILE_MODE, TOTO_THREADS, TOTO_SEED,
+        ...), as they are when the engine is loaded.
         """
         wanted = model_in_force(model)
         folder = hub.locate_model(
@@ -220,13 +205,44 @@ class Engine:
         most, the latest ones (4096). known_future: [exogenous, horizon], the future of the last
         variates.
         """
-        inputs = make_inputs(series, multivariate, ids)
-        options = _options(
+        asked = (
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
-        )
-        answers = self._native.forecast(_with_future(inputs, known_future), options.native)
-        forecasts = [SeriesForecast(answer, options.levels, inputs.has_variates) for answer in answers]
-        return forecasts[0] if inputs.is_one else forecasts
+        )  # fmt: skip
+        return self._answer(series, asked, multivariate, ids, known_future)
+
+    def _answer(
+        self,
+        series: Any,
+        asked: tuple[Any, ...],
+        multivariate: bool = False,
+        ids: Sequence[str] | None = None,
+        known_future: Any = None,
+    ) -> SeriesForecast | list[SeriesForecast]:
+        if not multivariate and ids is None and known_future is None:
+            # The usual call, without detours; else None.
+            answer: Any = self._native.forecast_again(series, asked)
+            if answer is None:
+                answer = self._native.forecast_plain(series, self._request(asked))
+            if answer is not None:
+                return answer  # type: ignore[no-any-return]
+        inputs = make_inputs(series, multivariate, ids)
+        batch = _with_future(inputs, known_future)
+        answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
+        return answers[0] if inputs.is_one else answers
+
+    def _request(self, asked: tuple[Any, ...]) -> _native.Request:
+        """Of the options of forecast(), in the order of the function _request; a seed of None is the engine's."""
+        horizon, quantiles, samples, seed, *others = asked
+        levels = quantiles if type(quantiles) is tuple else _levels(quantiles)
+        try:
+            request = _request(horizon, levels, samples, self._seed if seed is None else seed, *others)
+        except TypeError as error:
+            if "unhashable" not in str(error):
+                raise
+            raise TypeError(f"an option has the wrong kind: {error}") from None
+        if type(quantiles) in (tuple, list) and all(type(level) is float for level in quantiles):
+            self._native.remember((horizon, tuple(quantiles), samples, seed, *others), request)
+        return request
 
     def forecast_inputs(
         self,
@@ -242,10 +258,8 @@ class Engine:
         independent_streams: bool = False,
     ) -> list[SeriesForecast]:
         """forecast() for series with masks and group ids of their own; arrays keep their variate axis."""
-        options = _options(
-            horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None
-        )
-        return [SeriesForecast(answer, options.levels, True) for answer in self._native.forecast(batch, options.native)]
+        asked = (horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None)
+        return self._native.forecast(batch, self._request(asked), True)
 
     def session(
         self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
@@ -260,7 +274,7 @@ class Engine:
             max_bytes=whole_number("max_bytes", max_bytes, 0, 2**63 - 1),
             max_length=whole_number("max_length", max_length, 1, 2**63 - 1),
         )
-        return Session(native, multivariate)
+        return Session(self, native, multivariate)
 
     # ---------------------------------------------------------------------------------------- jobs
 
@@ -271,6 +285,8 @@ class Engine:
         columns open, high, low, close and times as index. Settings are the command's options
         (docs/backtest.md): windows, start, end, decision_lag, context, transform, strategies, ...
         """
+        if settings.get("seed") is None:
+            settings["seed"] = self._seed
         return run_backtest(self._native, self._info, data, settings)
 
     def verify(
@@ -293,7 +309,7 @@ class Engine:
             dtype=self.dtype,
             isa=self._arguments["isa"],
             threads=self._arguments["threads"],
-            seed=seed_in_force(seed),
+            seed=self._seed if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
         )
         result: dict[str, Any] = json.loads(report)
         return result
@@ -335,7 +351,8 @@ class Engine:
 
     @property
     def timings(self) -> dict[str, float]:
-        """Milliseconds: load, and of the latest call prefill, decode and total."""
+        """Milliseconds: load; of the latest call prefill, decode and total; and call, all that was
+        spent in the library: what a call takes beyond it is Python's."""
         return self._native.timings()
 
     def finish_warm_up(self) -> None:
@@ -361,11 +378,13 @@ class Engine:
         arguments = {k: v for k, v in self._arguments.items() if k not in ("on_plan", "cache_dir", "threads")}
         arguments["cache"] = self._arguments["cache_dir"] or False
         arguments["threads"] = self._arguments["threads"] or None  # as many as there are over there
-        return _reloaded, (str(self._info["path"]), arguments, self._name)
+        return _reloaded, (str(self._info["path"]), arguments, self._name, self._seed)
 
 
-def _reloaded(folder: str, arguments: dict[str, Any], name: str | None) -> Engine:
-    return Engine(folder, name=name, **arguments)
+def _reloaded(folder: str, arguments: dict[str, Any], name: str | None, seed: int) -> Engine:
+    engine = Engine(folder, name=name, **arguments)
+    engine._seed = seed
+    return engine
 
 
 class Session:
@@ -374,7 +393,8 @@ class Session:
     For one process: after a fork it says so instead of working.
     """
 
-    def __init__(self, native: _native.Session, multivariate: bool) -> None:
+    def __init__(self, engine: Engine, native: _native.Session, multivariate: bool) -> None:
+        self._engine = engine
         self._native = native
         self._multivariate = multivariate
 
@@ -407,10 +427,11 @@ class Session:
         keep_samples: bool | None = None,
     ) -> SeriesForecast:
         """As Engine.forecast."""
-        options = _options(
+        asked = (
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
-        )
-        return SeriesForecast(self._native.forecast(options.native), options.levels, self._multivariate)
+        )  # fmt: skip
+        forecast: SeriesForecast = self._native.forecast(self._engine._request(asked), self._multivariate)
+        return forecast
 
     @property
     def stats(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import Float32, Input, Int64, UInt8, as_array, as_float32, is_torch, whole_number
-from .engine import DEFAULT_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
 
 
@@ -108,8 +108,8 @@ class Toto:
     def compile(self, *_: Any, mode: str | None = None, **__: Any) -> Toto:
         """Nothing is left to compile; a mode that differs from the engine's loads the model in it."""
         if mode is not None and mode != self._engine.mode:
-            function, (folder, arguments, name) = self._engine.__reduce__()
-            self._engine = function(folder, {**arguments, "mode": mode}, name)
+            function, (folder, arguments, name, seed) = self._engine.__reduce__()
+            self._engine = function(folder, {**arguments, "mode": mode}, name, seed)
         return self
 
     def uncached(self) -> Engine:
@@ -185,14 +185,13 @@ class TotoForecaster:
         if not use_kv_cache:
             warnings.warn("use_kv_cache=False runs the uncached path of reference mode, which is slow", stacklevel=2)
             engine = self.model.uncached()
-        length = batch[0].values.shape[-1]
         answers = engine.forecast_inputs(
             batch,
             prediction_length,
             samples=num_samples,
             seed=seed,
             quantiles=(),
-            context=max(length, DEFAULT_CONTEXT),
+            context=MAX_CONTEXT,
             decode="sample" if num_samples is not None else "mean",
         )
         mean = np.stack([answer.mean for answer in answers])

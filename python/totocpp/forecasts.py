@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _native
 from ._arrays import Float32
 
 
@@ -14,13 +15,25 @@ def level_name(level: float) -> str:
     return repr(float(level))
 
 
-class SeriesForecast:
+class SeriesForecast(_native.Forecast):
     """The forecast of one series.
 
-    Arrays are [horizon]; of a multivariate series [variates, horizon].
+    Arrays are [horizon]; of a multivariate series [variates, horizon]. They are made of the engine's
+    own memory when first asked for, and are the caller's to change.
     """
 
-    __slots__ = ("_levels", "_quantiles", "context_length", "id", "mean", "median", "num_samples", "point", "samples")
+    # Over the base's properties of these names: filled in once, then plain attributes.
+    __slots__ = (
+        "context_length",
+        "id",
+        "level_values",
+        "levels",
+        "mean",
+        "median",
+        "num_samples",
+        "point",
+        "samples",
+    )
 
     id: str
     context_length: int  # points of history used
@@ -29,18 +42,17 @@ class SeriesForecast:
     median: Float32
     point: Float32  # as `point=` of forecast() says; the mean if it says nothing
     samples: Float32 | None  # [samples, horizon] or [variates, samples, horizon], if kept
+    levels: tuple[float, ...]  # the quantiles asked for
+    level_values: Float32  # [level, horizon] or [level, variates, horizon]
 
-    def __init__(self, answer: tuple[Any, ...], levels: tuple[float, ...], has_variates: bool) -> None:
-        self.id, self.context_length, self.num_samples, mean, median, point, quantiles, samples = answer
-        self._levels = levels
-        if has_variates:
-            self.mean, self.median, self.point = mean, median, point
-            self._quantiles = quantiles
-            self.samples = samples
-        else:
-            self.mean, self.median, self.point = mean[0], median[0], point[0]
-            self._quantiles = quantiles[:, 0]
-            self.samples = None if samples is None else samples[0]
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):  # what is not filled in yet
+            if name not in SeriesForecast.__slots__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = getattr(_native.Forecast, name).__get__(self)
+            setattr(self, name, value)
+            return value
 
     @property
     def horizon(self) -> int:
@@ -49,15 +61,15 @@ class SeriesForecast:
     @property
     def quantiles(self) -> dict[str, Float32]:
         """By the name of their level: {"0.1": [horizon], ...}."""
-        return {level_name(level): self._quantiles[i] for i, level in enumerate(self._levels)}
+        return {level_name(level): self.level_values[i] for i, level in enumerate(self.levels)}
 
     def quantile(self, q: float) -> Float32:
         """One of the quantiles asked for, or any that the samples give."""
-        for i, level in enumerate(self._levels):
+        for i, level in enumerate(self.levels):
             if abs(level - q) < 1e-12:
-                return np.asarray(self._quantiles[i])
+                return np.asarray(self.level_values[i])
         if self.samples is None:
-            known = ", ".join(level_name(level) for level in self._levels)
+            known = ", ".join(level_name(level) for level in self.levels)
             raise ValueError(
                 f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
                 f"use forecast(..., quantiles=[{q}]) or samples="

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Float32, Inputs, make_inputs, whole_number
+from ._arrays import Float32, whole_number
 from ._settings import mode_in_force, variable
-from .engine import DEFAULT_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
 
 _DTYPES = {
@@ -26,16 +26,23 @@ _DTYPES = {
     "double": "f64",
     "f64": "f64",
 }
+_TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
 _BACKENDS = ("native", "inductor")
 
 
 class TotoForecastSamples:
     """Sampled paths of one series, [samples, horizon] also for one step."""
 
-    __slots__ = ("samples",)
+    __slots__ = ("_forecast", "_variate")
 
-    def __init__(self, samples: Float32) -> None:
-        self.samples = samples
+    def __init__(self, forecast: SeriesForecast, variate: int | None = None) -> None:
+        self._forecast = forecast
+        self._variate = variate
+
+    @property
+    def samples(self) -> Float32:
+        paths: Float32 = self._forecast.samples  # type: ignore[assignment]  # predict() keeps them
+        return paths if self._variate is None else paths[self._variate]
 
     def numpy(self) -> Float32:
         return self.samples
@@ -81,8 +88,13 @@ class TotoPipeline:
 
     def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
         self.engine = engine
-        self._requested = torch_compile_requested
-        self._backend = backend
+        self._about = {  # the part of last_run_metadata that does not change
+            "torch_dtype": _TORCH_DTYPES[engine.dtype],
+            "torch_compile_requested": torch_compile_requested,
+            "torch_compile_success": engine.mode != "reference",
+            "torch_compile_mode": engine.mode,
+            "torch_compile_backend": backend,
+        }
         self.last_run_metadata: dict[str, Any] = {}
 
     @classmethod
@@ -198,32 +210,21 @@ class TotoPipeline:
                     **{name: (value, "there is no such argument") for name, value in others.items()},
                 }
             )
-        inputs: Inputs = make_inputs(context, multivariate, ids)
-        longest = max(item.values.shape[-1] for item in inputs.series)
-        answers: list[SeriesForecast] = self.engine.forecast_inputs(
-            inputs.series,
-            horizon,
-            samples=num_samples,
-            seed=seed,
-            quantiles=(),
-            context=max(longest, DEFAULT_CONTEXT) if max_context is None else max_context,
-            missing=missing,
-            independent_streams=independent_streams,
-        )
-        self.last_run_metadata = self._metadata(num_samples, samples_per_batch, len(inputs.series))
-        return [TotoForecastSamples(paths) for answer in answers if answer.samples is not None for paths in answer.samples]
-
-    def _metadata(self, num_samples: int, samples_per_batch: int, batch_size: int) -> dict[str, Any]:
-        names = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
-        return {
+        asked = (
+            horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
+            "sample", missing, "mean", independent_streams, None,
+        )  # fmt: skip
+        answers = self.engine._answer(context, asked, multivariate, ids)
+        if isinstance(answers, SeriesForecast):
+            answers = [answers]
+        self.last_run_metadata = {
             "num_samples_requested": num_samples,
             "num_samples_used": num_samples,
             "samples_per_batch_requested": samples_per_batch,
             "samples_per_batch_used": min(samples_per_batch, num_samples),
-            "torch_dtype": names[self.engine.dtype],
-            "torch_compile_requested": self._requested,
-            "torch_compile_success": self.engine.mode != "reference",
-            "torch_compile_mode": self.engine.mode,
-            "torch_compile_backend": self._backend,
-            "batch_size": batch_size,
+            **self._about,
+            "batch_size": len(answers),
         }
+        if not multivariate:
+            return [TotoForecastSamples(answer) for answer in answers]
+        return [TotoForecastSamples(answer, variate) for answer in answers for variate in range(len(answer.mean))]

@@ -225,7 +225,7 @@ class Settings(unittest.TestCase):
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1", "TOTO_COMPILE_MODE": "max-autotune"}):
             self.assertEqual(totocpp.Engine.from_pretrained().mode, "reference")
         with mock.patch.dict(os.environ, {"TOTO_SEED": "5"}):
-            seeded = engine().forecast(wave(), 3, samples=4).samples
+            seeded = totocpp.Engine.from_pretrained().forecast(wave(), 3, samples=4).samples
         np.testing.assert_array_equal(engine().forecast(wave(), 3, samples=4, seed=5).samples, seeded)
         for name, value in (("TOTO_THREADS", "x"), ("TOTO_DISABLE_COMPILE", "maybe"), ("TOTO_SEED", "-1")):
             with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
