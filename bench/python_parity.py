@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same inputs through toto-ts in PyTorch and through totocpp, in one process: are the answers the same?
 
-Three questions, on the bundled model and real series:
+Three questions, on real series and the bundled model or another (--model):
 1. Mean forecasts: is totocpp's error against a float64 run of PyTorch within 1.25 times the error of
    PyTorch's own float32, plus 1e-7 of the size?
 2. Samples: can a Kolmogorov-Smirnov test tell the two apart, over 20 seeds?
@@ -10,7 +10,9 @@ Three questions, on the bundled model and real series:
 Writes a Markdown report; exit code 0 only if all three hold. It needs the virtual environment that
 tools/make_golden.py --help describes, with totocpp and scipy installed.
 
-Example: bench/python_parity.py --output bench/results/python_parity.md
+Examples: bench/python_parity.py --output bench/results/python_parity.md
+          toto make-model base-model --config base
+          bench/python_parity.py --model base-model --series 2 --context 200 --samples 128
 """
 
 from __future__ import annotations
@@ -45,8 +47,6 @@ SERIES = (
     ("BTCUSD.csv", "close", 500),
     ("sunspots.csv", -1, 300),
 )
-HORIZON = 60  # beyond two patches
-STEPS = (0, 23, 24, 59)  # first and last of the first patch, first of the next, last of all
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 # One test in 10,000 rejects by chance: with all the tests here, one report in 30 or so.
 ALPHA = 1e-4
@@ -76,6 +76,30 @@ def our_inputs(values: np.ndarray) -> totocpp.MaskedTimeseries:
     return totocpp.MaskedTimeseries(*torch_inputs(values, torch.float32))
 
 
+class Setting(NamedTuple):
+    """Who is asked, and for how much."""
+
+    model: Any  # toto-ts
+    engine: totocpp.Engine
+    series: dict[str, np.ndarray]
+    seeds: int
+    samples: int
+
+    @property
+    def ours(self) -> totocpp.TotoForecaster:
+        return totocpp.TotoForecaster(self.engine)
+
+    @property
+    def horizon(self) -> int:
+        """Into the third patch."""
+        return self.engine.patch_size * 5 // 2
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """First and last of the first patch, first of the next, last of all."""
+        return (0, self.engine.patch_size - 1, self.engine.patch_size, self.horizon - 1)
+
+
 class Part(NamedTuple):
     """A table, and whether what it shows holds."""
 
@@ -83,13 +107,14 @@ class Part(NamedTuple):
     passed: bool
 
 
-def compare_means(model: Any, double: Any, ours: totocpp.TotoForecaster, series: dict[str, np.ndarray]) -> Part:
+def compare_means(setting: Setting, double: Any) -> Part:
+    horizon = setting.horizon
     rows = ["| series | totocpp against float64 | PyTorch float32 against float64 | bound | of bound |", "|---|---|---|---|---|"]
     passed = True
-    for name, values in series.items():
-        exact = TorchForecaster(double.model).forecast(torch_inputs(values, torch.float64), HORIZON).mean.numpy()
-        theirs = TorchForecaster(model.model).forecast(torch_inputs(values, torch.float32), HORIZON).mean.numpy()
-        own = ours.forecast(our_inputs(values), HORIZON).mean.numpy()
+    for name, values in setting.series.items():
+        exact = TorchForecaster(double.model).forecast(torch_inputs(values, torch.float64), horizon).mean.numpy()
+        theirs = TorchForecaster(setting.model.model).forecast(torch_inputs(values, torch.float32), horizon).mean.numpy()
+        own = setting.ours.forecast(our_inputs(values), horizon).mean.numpy()
         error, theirs_error = np.abs(own - exact).mean(), np.abs(theirs - exact).mean()
         bound = 1.25 * theirs_error + 1e-7 * np.abs(exact).mean()
         passed = passed and bool(error <= bound)
@@ -97,27 +122,28 @@ def compare_means(model: Any, double: Any, ours: totocpp.TotoForecaster, series:
     return Part(rows, passed)
 
 
-def draw(model: Any, ours: totocpp.TotoForecaster, values: np.ndarray, seeds: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(setting: Setting, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """[seed, step, sample] of PyTorch and of totocpp."""
     theirs, own = [], []
-    for seed in range(seeds):
+    many = {"num_samples": setting.samples, "samples_per_batch": setting.samples}
+    for seed in range(setting.seeds):
         torch.manual_seed(seed)
         request = torch_inputs(values, torch.float32)
-        answer = TorchForecaster(model.model).forecast(request, HORIZON, num_samples=samples, samples_per_batch=samples)
+        answer = TorchForecaster(setting.model.model).forecast(request, setting.horizon, **many)
         theirs.append(answer.samples[0, 0].numpy())
-        answer = ours.forecast(our_inputs(values), HORIZON, num_samples=samples, samples_per_batch=samples, seed=seed)
+        answer = setting.ours.forecast(our_inputs(values), setting.horizon, **many, seed=seed)
         own.append(answer.samples[0, 0].numpy())
     return np.stack(theirs), np.stack(own)
 
 
-def compare_samples(drawn: dict[str, tuple[np.ndarray, np.ndarray]]) -> Part:
+def compare_samples(setting: Setting, drawn: dict[str, tuple[np.ndarray, np.ndarray]]) -> Part:
     rows = [
         "| series | step | smallest p of the seeds | share of p < 0.05 | p of all seeds together | p that the seeds' p are uniform |",
         "|---|---|---|---|---|---|",
     ]
     passed = True
     for name, (theirs, own) in drawn.items():
-        for step in STEPS:
+        for step in setting.steps:
             each = np.array([stats.ks_2samp(a[step], b[step]).pvalue for a, b in zip(theirs, own)])
             together = stats.ks_2samp(theirs[:, step].ravel(), own[:, step].ravel()).pvalue
             uniform = stats.kstest(each, "uniform").pvalue
@@ -127,12 +153,12 @@ def compare_samples(drawn: dict[str, tuple[np.ndarray, np.ndarray]]) -> Part:
     return Part(rows, passed)
 
 
-def compare_quantiles(drawn: dict[str, tuple[np.ndarray, np.ndarray]], series: dict[str, np.ndarray], engine: totocpp.Engine) -> Part:
+def compare_quantiles(setting: Setting, drawn: dict[str, tuple[np.ndarray, np.ndarray]]) -> Part:
     rows = ["| series | step | " + " | ".join(f"{level}" for level in LEVELS) + " |", "|---|---|" + "---|" * len(LEVELS)]
     worst = 0.0
     for name, (theirs, _) in drawn.items():
-        forecast = engine.forecast(series[name], HORIZON, quantiles=LEVELS)
-        for step in STEPS[:2]:  # the patch whose quantiles are exact
+        forecast = setting.engine.forecast(setting.series[name], setting.horizon, quantiles=LEVELS)
+        for step in setting.steps[:2]:  # the patch whose quantiles are exact
             samples = theirs[:, step].ravel()
             cells = []
             for level in LEVELS:
@@ -149,13 +175,18 @@ def current_commit() -> str:
     return done.stdout.strip()
 
 
-def report(parts: dict[str, Part], commit: str, command: str, seeds: int, samples: int) -> str:
+def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) -> str:
+    seeds, samples = setting.seeds, setting.samples
+    about = setting.engine.info
+    kind = "" if about["trained"] else " of random weights"
+    contexts = ", ".join(f"{name} {len(values)}" for name, values in setting.series.items())
     means, drawn, quantiles = (parts[name] for name in ("means", "samples", "quantiles"))
     verdict = {True: "**holds**", False: "**DOES NOT HOLD**"}
     lines = [
         "# totocpp beside toto-ts",
         "",
-        "One process, the bundled toto-mini loaded by both, real series, the same `MaskedTimeseries` of tensors.",
+        f"One process, one model{kind} loaded by both ({about['name']}: {about['num_parameters'] / 1e6:.1f} million parameters,",
+        f"patches of {about['patch_size']}), the same `MaskedTimeseries` of tensors, real series (points of context: {contexts}).",
         "",
         f"- Command: `{command}`",
         f"- Commit: {commit}",
@@ -163,7 +194,7 @@ def report(parts: dict[str, Part], commit: str, command: str, seeds: int, sample
         *(f"- {line}" for line in environment()),
         f"- totocpp {totocpp.__version__}",
         "",
-        f"## Mean forecasts, {HORIZON} steps: {verdict[means.passed]}",
+        f"## Mean forecasts, {setting.horizon} steps: {verdict[means.passed]}",
         "",
         "Mean |error| against toto-ts in float64; the bound is 1.25 times that of toto-ts in float32 + 1e-7 of the mean |value|.",
         "",
@@ -190,26 +221,30 @@ def report(parts: dict[str, Part], commit: str, command: str, seeds: int, sample
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=SOURCE / "models" / "toto-mini")
+    parser.add_argument("--series", type=int, default=len(SERIES), help="how many of the series")
+    parser.add_argument("--context", type=int, default=512, help="points of context at most")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    if options.seeds < 1 or options.samples < 2:
-        parser.error("expected at least one seed and two samples")
+    if min(options.seeds, options.context, options.series) < 1 or options.samples < 2:
+        parser.error("expected at least one seed, one series, one point of context and two samples")
     commit = current_commit()  # before hours in which it may change
-    folder = SOURCE / "models" / "toto-mini"
-    model, double = reference.load_reference(folder), reference.load_reference(folder).double()
-    engine = totocpp.Engine.from_pretrained(folder)
-    ours = totocpp.TotoForecaster(engine)
-    series = {Path(name).stem: read_column(name, column, length) for name, column, length in SERIES}
-    drawn = {name: draw(model, ours, values, options.seeds, options.samples) for name, values in series.items()}
-    parts = {
-        "means": compare_means(model, double, ours, series),
-        "samples": compare_samples(drawn),
-        "quantiles": compare_quantiles(drawn, series, engine),
+    series = {
+        Path(name).stem: read_column(name, column, min(length, options.context))
+        for name, column, length in SERIES[: options.series]
     }
-    command = f"bench/python_parity.py --seeds {options.seeds} --samples {options.samples}"
-    text = report(parts, commit, command, options.seeds, options.samples)
+    engine = totocpp.Engine.from_pretrained(options.model)
+    setting = Setting(reference.load_reference(options.model), engine, series, options.seeds, options.samples)
+    drawn = {name: draw(setting, values) for name, values in series.items()}
+    parts = {
+        "means": compare_means(setting, reference.load_reference(options.model).double()),
+        "samples": compare_samples(setting, drawn),
+        "quantiles": compare_quantiles(setting, drawn),
+    }
+    command = f"bench/python_parity.py --model {options.model.name} --series {options.series} --context {options.context}"
+    text = report(parts, setting, commit, f"{command} --seeds {options.seeds} --samples {options.samples}")
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")

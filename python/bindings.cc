@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include "base/memory.h"
 #include "base/threads.h"
 
 namespace toto::python {
@@ -43,6 +44,12 @@ NB_MODULE(_native, module) {
   nb::register_exception_translator(translate);
   module.def("version", [] { return std::string(version()); });
   module.def("usable_cores", &usable_cores, "Physical cores this process may use.");
+  module.def(
+      "require_memory",
+      [](std::uint64_t bytes) {
+        require_memory(bytes, "the series", "give fewer points: the latest ones count");
+      },
+      nb::arg("bytes"), "MemoryError, in the command's words, if there is not that much.");
   module.def("best_isa", [] { return std::string(name_of(best_isa())); });
   bind_answer(module);
   bind_request(module);

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import _native
+
 Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
@@ -43,8 +45,13 @@ def as_array(value: Any) -> npt.NDArray[Any]:
         ) from error
 
 
+_WORTH_ASKING = 1 << 24  # values
+
+
 def as_float32(value: Any, what: str = "the series") -> Float32:
     array = as_array(value)
+    if array.size > _WORTH_ASKING:  # a view of a few bytes may stand for terabytes; copied here and by the engine
+        _native.require_memory(array.size * 2 * 4)
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
     if array.dtype.kind == "O":
@@ -52,6 +59,8 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
             array = array.astype(np.float64)  # None becomes NaN
         except (TypeError, ValueError) as error:
             raise TypeError(f"{what} holds something that is no number: {error}") from None
+    if array.dtype.kind in "US":
+        raise TypeError(f"{what} holds text, expected numbers")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{what} has values of type {array.dtype}, expected numbers")
     with np.errstate(over="ignore"):

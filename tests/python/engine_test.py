@@ -110,6 +110,68 @@ class SameBits(unittest.TestCase):
         expected = engine().forecast(np.where(wave() > 10.5, np.nan, wave()), 5).mean
         np.testing.assert_array_equal(engine().forecast(masked, 5).mean, expected)
 
+    def test_the_short_way_and_the_long_way(self) -> None:
+        """Usual inputs are read in C++, others in Python; naming the series takes the long way."""
+        values = np.round(wave(60) * 64) / 64
+        table = np.stack([values, values + 1, values - 3])
+        raw = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:]
+        numbers: list[object] = values.tolist()
+        numbers[3], numbers[7], numbers[9] = None, 11, float("nan")
+        for given in (
+            values,
+            values.astype(np.float64),
+            values[::-1],
+            values.astype(np.float64)[::2],
+            raw.view(np.float32),  # not aligned
+            numbers,
+            table,
+            table.T[::20],
+            table.astype(np.float64)[::-1, ::-2],
+            np.broadcast_to(np.float32(2.5), (3, 40)),
+            np.broadcast_to(values, (3, 60)),
+            [values, values.astype(np.float64), numbers, [1.0, 2.0]],
+            [[1.0, None], [5, 6.5, 7]],
+        ):
+            short = engine().forecast(given, 3, samples=4)
+            many = isinstance(short, list)
+            long = engine().forecast(given, 3, samples=4, ids=[""] * (len(short) if many else 1))
+            self.assertIs(type(short), type(long))
+            for a, b in zip(short if many else [short], long if many else [long]):
+                np.testing.assert_array_equal(a.samples, b.samples)
+                self.assertEqual((a.id, a.context_length), (b.id, b.context_length))
+
+    def test_the_same_request_again_is_the_same_request(self) -> None:
+        levels = [0.1, 0.9]
+        first = engine().forecast(wave(), 3, quantiles=levels)
+        self.assertEqual(list(engine().forecast(wave(), 3, quantiles=levels).quantiles), ["0.1", "0.9"])
+        levels[1] = 0.7  # the same list, but not the same levels
+        again = engine().forecast(wave(), 3, quantiles=levels)
+        self.assertEqual(list(again.quantiles), ["0.1", "0.7"])
+        np.testing.assert_array_equal(again.quantiles["0.1"], first.quantiles["0.1"])
+        array = np.array([0.2, 0.3])
+        self.assertEqual(list(engine().forecast(wave(), 3, quantiles=array).quantiles), ["0.2", "0.3"])
+        array[0] = 0.25
+        self.assertEqual(list(engine().forecast(wave(), 3, quantiles=array).quantiles), ["0.25", "0.3"])
+        engine().forecast(wave(), 1)
+        for wrong in (True, 1.0):  # both equal 1
+            with self.assertRaises(TypeError):
+                engine().forecast(wave(), wrong)
+
+    def test_answers_are_whole_and_their_own(self) -> None:
+        forecast = engine().forecast(wave(), 5, samples=6)
+        mean = forecast.mean.copy()
+        self.assertIs(forecast.mean, forecast.mean)
+        forecast.mean += 1
+        np.testing.assert_array_equal(forecast.mean, mean + 1)
+        samples = forecast.samples
+        kept = samples.copy()
+        del forecast
+        for _ in range(20):
+            engine().forecast(wave(), 5, samples=6, seed=9)
+        np.testing.assert_array_equal(samples, kept)
+        with self.assertRaisesRegex(AttributeError, "no attribute 'avarage'"):
+            _ = engine().forecast(wave(), 5).avarage
+
     def test_input_is_not_touched_and_answers_are_the_callers(self) -> None:
         values = wave()
         kept = values.copy()
@@ -176,6 +238,8 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, "horizon is 1.5", wave(), 1.5)
         self.refused(TypeError, "horizon is True", wave(), True)
         self.refused(TypeError, "quantiles is 0.5", wave(), 3, quantiles=0.5)
+        self.refused(TypeError, "the series holds text, expected numbers", [1.0, "x"], 3)
+        self.refused(TypeError, "series 1 holds something that is no number", [wave(), [1.0, {}]], 3)
 
     def test_wrong_values_are_value_errors(self) -> None:
         self.refused(ValueError, "horizon is 0, expected 1 to 100000", wave(), 0)
@@ -187,6 +251,10 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "no value, all 4 are missing", [np.nan] * 4, 3)
         self.refused(ValueError, "infinite value at step 1", [1.0, np.inf], 3)
         self.refused(ValueError, r"1e\+300 at step 1.*float32", np.array([1.0, 1e300]), 3)
+        self.refused(ValueError, r"1e\+300 at step 1.*float32", [1.0, 1e300], 3)
+        self.refused(ValueError, "series 1 holds 1e.300 at step 0", [[1.0], np.array([1e300])], 3)
+        self.refused(ValueError, "infinite value at step 2", [wave(), np.array([1.0, 2.0, -np.inf])], 3)
+        self.refused(ValueError, "is empty", [wave(), []], 3)
         self.refused(ValueError, r"shape \[2, 8\], expected \[time\]", np.zeros((2, 2, 8)).tolist(), 3)
         self.refused(ValueError, r"shape \[2, 2, 8\]", np.zeros((2, 2, 8)), 3)
         self.refused(ValueError, "one length for all", [wave(5), wave(6)], 3, multivariate=True)
@@ -196,7 +264,8 @@ class Refusals(unittest.TestCase):
 
     def test_too_much_is_refused_before_memory_is_taken(self) -> None:
         self.refused(MemoryError, "MB are free", wave(), 100_000, samples=1_000_000)
-        self.refused(MemoryError, "", np.broadcast_to(np.float32(1), (2**45,)), 3)
+        for huge in (np.broadcast_to(np.float32(1), (2**45,)), np.broadcast_to(1.0, (2**20, 2**20))):
+            self.refused(MemoryError, r"the series needs \d+ MB and \d+ MB are free", huge, 3)
 
     def test_the_sentences_are_the_commands(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import re
 import unittest
 from typing import Any
 
@@ -121,6 +123,28 @@ class Torch(unittest.TestCase):
         ):
             self.assertIsInstance(given, torch.Tensor)
             np.testing.assert_array_equal(given.numpy(), wanted)
+
+    @unittest.skipUnless(importlib.util.find_spec("toto"), "needs toto-ts")
+    def test_the_example_of_toto_ts(self) -> None:
+        """As its package carries it; changed are the imports, the name of the model and the device."""
+        import torch
+
+        text = importlib.metadata.metadata("toto-ts")["Description"] or importlib.metadata.metadata("toto-ts").get_payload()
+        (code,) = [b for b in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "TotoForecaster(toto.model)" in b]
+        for old, new in (
+            (r"from toto\.[a-z.]+ import", "from totocpp import"),
+            (r"Datadog/Toto-Open-Base-1.0", "toto-mini"),
+            (r"'cuda'", "'cpu'"),
+        ):
+            code, changed = re.subn(old, new, code)
+            self.assertGreater(changed, 0, old)
+        names: dict[str, Any] = {}
+        exec(code, names)
+        self.assertIs(names["Toto"], Toto)
+        self.assertEqual(names["prediction_samples"].shape, (1, 7, 336, 256))
+        for name in ("median_prediction", "lower_quantile", "upper_quantile"):
+            self.assertIsInstance(names[name], torch.Tensor)
+            self.assertEqual(names[name].shape, (1, 7, 336))
 
     def test_tensors_of_all_kinds(self) -> None:
         import torch

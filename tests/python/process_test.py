@@ -148,6 +148,26 @@ class Interrupts(unittest.TestCase):
         busy.join()
 
 
+class Memory(unittest.TestCase):
+    def test_forecasts_and_their_arrays_go(self) -> None:
+        """Also if arrays were taken: nanobind tells at the end what is left, and memory shows it."""
+        code = (
+            "import resource, numpy as np, totocpp\n"
+            "engine = totocpp.Engine.from_pretrained()\n"
+            "session = engine.session(np.arange(50.0))\n"
+            "def peak(calls):\n"
+            "    for _ in range(calls):\n"
+            "        for f in (engine.forecast(np.arange(50.0), 20, samples=5000), session.forecast(20, samples=5000)):\n"
+            "            f.mean, f.samples, f.quantiles, f.std\n"
+            "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            "before = peak(10)\n"
+            "print(peak(100) - before)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        self.assertLess(int(done.stdout), 20_000)  # kB; all of it would be 80,000
+
+
 class Import(unittest.TestCase):
     def test_nothing_but_numpy_is_imported(self) -> None:
         code = (
