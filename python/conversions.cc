@@ -22,22 +22,6 @@ void copy_if_given(nb::handle object, std::vector<T>& out) {
   if (!object.is_none()) out = copied<T>(nb::cast<Source>(object));
 }
 
-}  // namespace
-
-Series series_of(nb::handle tuple) {
-  const auto values = nb::cast<Values>(tuple[1], false);
-  Series series{.id = nb::cast<std::string>(tuple[0]),
-                .num_variates = static_cast<int>(values.shape(0)),
-                .values = copied<float>(values),
-                .num_exogenous = nb::cast<int>(tuple[4])};
-  copy_if_given<Mask>(tuple[2], series.mask);
-  copy_if_given<GroupIds>(tuple[3], series.group_ids);
-  copy_if_given<Values>(tuple[5], series.future_exogenous);
-  return series;
-}
-
-namespace {
-
 // (horizon, levels, samples, context, decode, missing, point, seed, independent_streams,
 // keep_samples)
 ForecastOptions options_of(const nb::tuple& tuple) {
@@ -90,6 +74,18 @@ nb::object samples(const Answer& answer) {
 }
 
 }  // namespace
+
+Series series_of(nb::handle tuple) {
+  const auto values = nb::cast<Values>(tuple[1], false);
+  Series series{.id = nb::cast<std::string>(tuple[0]),
+                .num_variates = static_cast<int>(values.shape(0)),
+                .values = copied<float>(values),
+                .num_exogenous = nb::cast<int>(tuple[4])};
+  copy_if_given<Mask>(tuple[2], series.mask);
+  copy_if_given<GroupIds>(tuple[3], series.group_ids);
+  copy_if_given<Values>(tuple[5], series.future_exogenous);
+  return series;
+}
 
 void bind_request(nb::module_& module) {
   nb::class_<Request>(module, "Request")
