@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test scripts train-test bench speed lint format asan tsan fuzz install clean setup
+.PHONY: help demo build test scripts train-test python bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -30,6 +30,11 @@ scripts: build ## tests of the scripts that make the results; quantstats reads a
 
 train-test: ## tests of the training, with PyTorch in an environment of its own under build
 	@mkdir -p build && tools/check_scripts.sh build train
+
+python: setup ## the Python package: wheel, tests in a clean environment, adapters, types
+	$(call CONFIGURE,release,build)
+	@cmake --build build -j $(JOBS) --target toto toto_cli
+	@tools/check_python.sh build
 
 asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh dev

@@ -20,6 +20,7 @@ ALLOWED = {
     "src/report": {"base", "io", "toto"},
     "src/eval": {"base", "io", "report", "toto"},
     "src/backtest": {"base", "io", "report", "toto"},
+    "python": {"base", "io", "validate", "report", "backtest", "toto"},
     "cli": {"base", "io", "cache", "validate", "report", "eval", "backtest", "model", "toto"},
 }
 
@@ -27,6 +28,16 @@ ALLOWED = {
 DOORS = {
     r"simdjson": {"src/io/json.cc"},
     r"CLI/": {"cli/arguments.cc"},
+    r"nanobind/|Python\.h": {
+        "python/bindings.h",
+        "python/bindings.cc",
+        "python/bindings_backtest.cc",
+        "python/bindings_engine.cc",
+        "python/bindings_session.cc",
+        "python/bindings_verify.cc",
+        "python/conversions.cc",
+        "python/engine_handle.h",
+    },
     r"immintrin\.h": {
         "src/kernels/avx2.cc",
         "src/kernels/avx512.cc",

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench
+# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench|python
 # As root or with sudo; elsewhere it prints the exact list and stops.
 set -euo pipefail
 
 build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libgtest-dev python3)
 bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
+python=(python3-dev python3-venv)
 dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 case "${1:-build}" in
   build) packages=("${build[@]}") ;;
   dev) packages=("${build[@]}" "${dev[@]}") ;;
   bench) packages=("${build[@]}" "${bench[@]}") ;;
-  *) echo "usage: $0 build|dev|bench" >&2; exit 2 ;;
+  python) packages=("${build[@]}" "${python[@]}") ;;
+  *) echo "usage: $0 build|dev|bench|python" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -1,0 +1,58 @@
+// The parts of totocpp._native, one file each. What Python hands over has been made into float32
+// arrays of the right shapes by totocpp/_arrays.py; what an engine can refuse, it refuses itself.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "toto/toto.h"
+
+namespace toto::python {
+
+namespace nb = nanobind;
+
+void bind_engine(nb::module_& module);
+void bind_session(nb::module_& module);
+void bind_backtest(nb::module_& module);
+void bind_verify(nb::module_& module);
+
+using Values = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Mask = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// (id, values, mask or None, group ids or None, number of exogenous variates, known future or None)
+Series series_of(nb::handle tuple);
+
+// Arrays and lists of float32 and float64 numbers: [time], [series, time] or a list of [time].
+// Nothing for anything else, also if it is wrong: totocpp/_arrays.py says why.
+struct PlainSeries {
+  std::vector<Series> series;
+  bool is_one = true;  // it was [time]
+};
+std::optional<PlainSeries> plain_series(nb::handle given);
+
+// What a caller asked for, checked and translated once, however many calls it is used for.
+struct Request {
+  ForecastOptions options;
+  nb::object levels;       // of the quantiles, a tuple
+  nb::object answer_type;  // what becomes of a forecast: totocpp.SeriesForecast
+};
+void bind_request(nb::module_& module);
+
+// A forecast as Python sees it. Arrays are made when asked for and share its memory, not the
+// answer itself, which keeps them: that would be a circle nobody collects.
+struct Answer {
+  std::shared_ptr<Forecast> forecast;
+  nb::object levels;
+  bool has_variates = false;  // arrays are [V, H], not [H]
+};
+nb::object answer_of(Forecast forecast, const Request& request, bool has_variates);
+void bind_answer(nb::module_& module);
+
+}  // namespace toto::python

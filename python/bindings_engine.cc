@@ -1,0 +1,175 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "bindings.h"
+#include "engine_handle.h"
+
+namespace toto::python {
+namespace {
+
+EngineOptions engine_options(const std::string& mode, const std::string& dtype,
+                             const std::string& isa, int threads, bool use_kv_cache,
+                             int plan_cache_size, const std::string& cache_dir,
+                             nb::object on_plan) {
+  EngineOptions options{.mode = parse_mode(mode),
+                        .dtype = parse_dtype(dtype),
+                        .isa = parse_isa(isa),
+                        .threads = threads,
+                        .use_kv_cache = use_kv_cache,
+                        .plan_cache_size = plan_cache_size};
+  options.cache.folder = cache_dir;
+  if (!on_plan.is_none()) {
+    // The engine keeps it, and may let go of it on any thread.
+    auto* const kept = on_plan.release().ptr();
+    const std::shared_ptr<PyObject> shared(kept, [](PyObject* object) {
+      const nb::gil_scoped_acquire acquired;
+      Py_DECREF(object);
+    });
+    options.on_plan = [shared](std::string_view sentence) {
+      const nb::gil_scoped_acquire acquired;
+      try {
+        nb::handle(shared.get())(nb::str(sentence.data(), sentence.size()));
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("a plan's log line");
+      }
+    };
+  }
+  return options;
+}
+
+std::vector<Forecast> computed(EngineHandle& handle, const std::vector<Series>& series,
+                               const Request& request) {
+  ForecastOptions options = request.options;
+  return handle.run([&](const Engine& engine, auto cancelled) {
+    options.cancelled = std::move(cancelled);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Forecast> forecasts = engine.forecast(series, options);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
+    handle.call_ms = spent.count();
+    return forecasts;
+  });
+}
+
+nb::list answers_of(std::vector<Forecast> forecasts, const Request& request, bool has_variates) {
+  nb::list answers;
+  for (Forecast& item : forecasts)
+    answers.append(answer_of(std::move(item), request, has_variates));
+  return answers;
+}
+
+nb::list forecast(EngineHandle& handle, const nb::list& batch, const Request& request,
+                  bool has_variates) {
+  std::vector<Series> series;
+  series.reserve(batch.size());
+  for (const nb::handle item : batch) series.push_back(series_of(item));
+  return answers_of(computed(handle, series, request), request, has_variates);
+}
+
+nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Request& request) {
+  const std::optional<PlainSeries> plain = plain_series(given);
+  if (!plain) return nb::none();
+  std::vector<Forecast> forecasts = computed(handle, plain->series, request);
+  if (!plain->is_one) return answers_of(std::move(forecasts), request, false);
+  return answer_of(std::move(forecasts.front()), request, false);
+}
+
+nb::object forecast_again(EngineHandle& handle, nb::handle given, const nb::tuple& asked) {
+  const nb::object request = handle.recent.find(asked);  // held: others may replace it meanwhile
+  return request.is_valid() ? forecast_plain(handle, given, nb::cast<const Request&>(request))
+                            : nb::none();
+}
+
+nb::dict info(const EngineHandle& handle) {
+  const ModelInfo& model = handle.model();
+  const EngineOptions& options = handle.options();
+  nb::dict info;
+  info["version"] = std::string(version());
+  info["name"] = model.name;
+  info["path"] = model.path;
+  info["trained"] = model.trained;
+  info["weights_sha256"] = model.weights_sha256;
+  info["patch_size"] = model.patch_size;
+  info["embed_dim"] = model.embed_dim;
+  info["num_layers"] = model.num_layers;
+  info["num_heads"] = model.num_heads;
+  info["mlp_hidden_dim"] = model.mlp_hidden_dim;
+  info["num_components"] = model.num_components;
+  info["num_parameters"] = model.num_parameters;
+  info["minimum_scale"] = model.minimum_scale;
+  info["weight_bytes"] = model.weight_bytes;
+  info["warnings"] = model.warnings;
+  info["mode"] = std::string(name_of(options.mode));
+  info["dtype"] = std::string(name_of(options.dtype));
+  info["isa"] = std::string(name_of(options.isa));
+  info["threads"] = options.threads;
+  info["use_kv_cache"] = options.use_kv_cache;
+  return info;
+}
+
+nb::dict timings(EngineHandle& handle) {
+  const Timings timings = handle.run([](const Engine& engine, auto) { return engine.timings(); });
+  nb::dict result;
+  result["load"] = timings.load;
+  result["prefill"] = timings.prefill;
+  result["decode"] = timings.decode;
+  result["total"] = timings.total;
+  result["call"] = handle.call_ms.load();
+  return result;
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& module) {
+  nb::class_<EngineHandle>(module, "Engine")
+      .def(
+          "__init__",
+          [](EngineHandle* self, std::string folder, const std::string& mode,
+             const std::string& dtype, const std::string& isa, int threads, bool use_kv_cache,
+             int plan_cache_size, const std::string& cache_dir, nb::object on_plan) {
+            new (self) EngineHandle(std::move(folder),
+                                    engine_options(mode, dtype, isa, threads, use_kv_cache,
+                                                   plan_cache_size, cache_dir, std::move(on_plan)));
+          },
+          nb::arg("folder"), nb::kw_only(), nb::arg("mode"), nb::arg("dtype"), nb::arg("isa"),
+          nb::arg("threads"), nb::arg("use_kv_cache"), nb::arg("plan_cache_size"),
+          nb::arg("cache_dir"), nb::arg("on_plan").none())
+      .def("forecast", &forecast, nb::arg("batch"), nb::arg("request"), nb::arg("has_variates"),
+           nb::sig("def forecast(self, batch: list[typing.Any], request: Request, "
+                   "has_variates: bool) -> list[typing.Any]"))
+      .def("forecast_plain", &forecast_plain, nb::arg("series"), nb::arg("request"),
+           nb::sig("def forecast_plain(self, series: typing.Any, request: Request) -> typing.Any"),
+           "None if the series is not of a usual kind: forecast() takes it then.")
+      .def("forecast_again", &forecast_again, nb::arg("series"), nb::arg("asked"),
+           nb::sig("def forecast_again(self, series: typing.Any, asked: tuple[typing.Any, ...]) "
+                   "-> typing.Any"),
+           "forecast_plain() with the request of remember(), None if it was another.")
+      .def(
+          "remember",
+          [](EngineHandle& self, nb::tuple asked, nb::object request) {
+            self.recent.keep(std::move(asked), std::move(request));
+          },
+          nb::arg("asked"), nb::arg("request"),
+          nb::sig("def remember(self, asked: tuple[typing.Any, ...], request: Request) -> None"))
+      .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
+      .def("timings", &timings, nb::sig("def timings(self) -> dict[str, float]"))
+      .def("kv_cache_name",
+           [](EngineHandle& self) {
+             return self.run([](const Engine& engine, auto) { return engine.kv_cache_name(); });
+           })
+      .def("finish_warm_up",
+           [](EngineHandle& self) {
+             self.run([](const Engine& engine, auto) { engine.finish_warm_up(); });
+           })
+      .def("plans",
+           [](EngineHandle& self) {
+             return self.run([](const Engine& engine, auto) { return engine.plans(); });
+           })
+      .def("replans", [](EngineHandle& self) {
+        return self.run([](const Engine& engine, auto) { return engine.replans(); });
+      });
+}
+
+}  // namespace toto::python

@@ -1,0 +1,108 @@
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <utility>
+
+#include "bindings.h"
+#include "engine_handle.h"
+
+namespace toto::python {
+namespace {
+
+// A session of one process: unlike an engine it holds more than its files do, so a fork of the
+// process has to open its own.
+class SessionHandle {
+ public:
+  SessionHandle(EngineHandle& engine, const nb::tuple& history, std::size_t max_bytes,
+                std::size_t max_length)
+      : engine_(engine),
+        session_(new Session(engine.run([&, series = series_of(history)](const Engine& e, auto) {
+          return e.open(series, {.max_bytes = max_bytes, .max_length = max_length});
+        }))),
+        process_(engine.process()) {}
+  // Like an engine's, a session of the parent process cannot be taken apart in its child.
+  ~SessionHandle() {
+    if (process_ != ::getpid()) session_.release();  // NOLINT(bugprone-unused-return-value)
+  }
+  SessionHandle(const SessionHandle&) = delete;
+  SessionHandle& operator=(const SessionHandle&) = delete;
+
+  void append(const Values& values) {
+    check_process();
+    const std::size_t variates = session_->series().num_variates;
+    if (values.shape(0) != variates) {
+      fail(ErrorCode::invalid_argument,
+           "{} variates are appended to a session of {}, expected as many", values.shape(0),
+           variates);
+    }
+    engine_.run(
+        [&](const Engine&, auto) { session_->append(std::span(values.data(), values.size())); });
+  }
+
+  void set_known_future(const Values& values) {
+    check_process();
+    engine_.run([&](const Engine&, auto) {
+      session_->set_known_future(std::vector<float>(values.data(), values.data() + values.size()));
+    });
+  }
+
+  nb::object forecast(const Request& request, bool has_variates) {
+    check_process();
+    ForecastOptions options = request.options;
+    Forecast forecast = engine_.run([&](const Engine&, auto cancelled) {
+      options.cancelled = std::move(cancelled);
+      return session_->forecast(options);
+    });
+    return answer_of(std::move(forecast), request, has_variates);
+  }
+
+  std::size_t length() {
+    check_process();
+    return engine_.run([&](const Engine&, auto) { return session_->series().length(); });
+  }
+
+  nb::dict stats() {
+    check_process();
+    const SessionStats stats = engine_.run([&](const Engine&, auto) { return session_->stats(); });
+    nb::dict result;
+    result["forecasts"] = stats.forecasts;
+    result["patches_reused"] = stats.patches_reused;
+    result["patches_computed"] = stats.patches_computed;
+    result["points_dropped"] = stats.points_dropped;
+    result["contexts"] = stats.contexts;
+    result["bytes"] = stats.bytes;
+    return result;
+  }
+
+ private:
+  void check_process() const {
+    if (process_ == ::getpid()) return;
+    fail(ErrorCode::internal,
+         "this session was opened by process {} and this is process {}, forked from it; a session "
+         "stays in its process: open one here with engine.session(history)",
+         process_, ::getpid());
+  }
+
+  EngineHandle& engine_;  // kept alive by Python; its turn guards session_
+  std::unique_ptr<Session> session_;
+  pid_t process_;
+};
+
+}  // namespace
+
+void bind_session(nb::module_& module) {
+  nb::class_<SessionHandle>(module, "Session")
+      .def(nb::init<EngineHandle&, const nb::tuple&, std::size_t, std::size_t>(),
+           nb::keep_alive<1, 2>(), nb::arg("engine"), nb::arg("history"), nb::kw_only(),
+           nb::arg("max_bytes"), nb::arg("max_length"),
+           nb::sig("def __init__(self, engine: Engine, history: tuple[typing.Any, ...], *, "
+                   "max_bytes: int, max_length: int) -> None"))
+      .def("append", &SessionHandle::append, nb::arg("values"))
+      .def("set_known_future", &SessionHandle::set_known_future, nb::arg("values"))
+      .def("forecast", &SessionHandle::forecast, nb::arg("request"), nb::arg("has_variates"),
+           nb::sig("def forecast(self, request: Request, has_variates: bool) -> typing.Any"))
+      .def("length", &SessionHandle::length)
+      .def("stats", &SessionHandle::stats, nb::sig("def stats(self) -> dict[str, int]"));
+}
+
+}  // namespace toto::python

@@ -1,0 +1,72 @@
+#include "engine_handle.h"
+
+namespace toto::python {
+namespace {
+
+Engine load_without_lock(const std::string& folder, const EngineOptions& options) {
+  const nanobind::gil_scoped_release released;
+  return Engine::load(folder, options);
+}
+
+// As `quantiles=[0.1, 0.9]` in a call: a new list, but of the same constants.
+bool same_items(nanobind::handle list, nanobind::handle tuple) {
+  if (!PyList_CheckExact(list.ptr()) || !PyTuple_CheckExact(tuple.ptr())) return false;
+  const auto given = nanobind::borrow<nanobind::list>(list);
+  const auto kept = nanobind::borrow<nanobind::tuple>(tuple);
+  if (given.size() != kept.size()) return false;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!given[i].is(kept[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+nanobind::object RecentRequest::find(const nanobind::tuple& asked) const {
+  if (!asked_.is_valid()) return {};
+  const auto kept = nanobind::borrow<nanobind::tuple>(asked_);
+  if (asked.size() != kept.size()) return {};
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!asked[i].is(kept[i]) && !same_items(asked[i], kept[i])) return {};
+  }
+  return request_;
+}
+
+void RecentRequest::keep(nanobind::tuple asked, nanobind::object request) {
+  asked_ = std::move(asked);
+  request_ = std::move(request);
+}
+
+bool Interrupts::pending() {
+  const auto now = std::chrono::steady_clock::now();
+  if (raised_ || now - asked_ < kPatience) return raised_;
+  asked_ = now;
+  const nanobind::gil_scoped_acquire acquired;
+  raised_ = PyErr_CheckSignals() != 0;
+  return raised_;
+}
+
+EngineHandle::EngineHandle(std::string folder, EngineOptions options)
+    : folder_(std::move(folder)),
+      options_(std::move(options)),
+      loaded_(new Loaded{::getpid(), load_without_lock(folder_, options_)}) {}
+
+EngineHandle::~EngineHandle() {
+  if (loaded_->process != ::getpid()) abandon();
+}
+
+// The parent's engine in a child: its threads do not exist here and its lock may be held by one of
+// them, so it can neither be used nor destroyed. Its memory is shared with the parent until written
+// to, which nobody does any more.
+void EngineHandle::abandon() { static_cast<void>(new std::shared_ptr<Loaded>(std::move(loaded_))); }
+
+std::shared_ptr<EngineHandle::Loaded> EngineHandle::here() {
+  if (loaded_->process != ::getpid()) {
+    std::shared_ptr<Loaded> mine(new Loaded{::getpid(), Engine::load(folder_, options_)});
+    abandon();
+    loaded_ = std::move(mine);
+  }
+  return loaded_;
+}
+
+}  // namespace toto::python

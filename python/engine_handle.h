@@ -1,0 +1,96 @@
+// An engine as Python holds it: computes without the interpreter's lock, stops at Ctrl-C, and is
+// loaded again in a process that was forked.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "toto/toto.h"
+
+namespace toto::python {
+
+inline constexpr std::chrono::milliseconds kPatience{50};  // how long Ctrl-C may wait to be seen
+
+// Has a signal arrived whose Python handler raises? Asked between steps, without the interpreter's
+// lock, which is taken only once in a while.
+class Interrupts {
+ public:
+  bool pending();
+  bool raised() const { return raised_; }
+
+ private:
+  std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
+  bool raised_ = false;
+};
+
+// The latest request, told by the very objects it was made of, so that one that comes again and
+// again is neither checked nor translated again. With the interpreter's lock.
+class RecentRequest {
+ public:
+  // Nothing if the objects are others. Levels of quantiles may stand in another list.
+  nanobind::object find(const nanobind::tuple& asked) const;
+  void keep(nanobind::tuple asked, nanobind::object request);
+
+ private:
+  nanobind::object asked_, request_;
+};
+
+class EngineHandle {
+ public:
+  EngineHandle(std::string folder, EngineOptions options);
+  ~EngineHandle();
+  EngineHandle(const EngineHandle&) = delete;
+  EngineHandle& operator=(const EngineHandle&) = delete;
+
+  const std::string& folder() const { return folder_; }
+  // Neither locks anything nor needs the threads.
+  const ModelInfo& model() const { return loaded_->engine.model(); }
+  const EngineOptions& options() const { return loaded_->engine.options(); }
+  pid_t process() const { return loaded_->process; }
+
+  RecentRequest recent;
+  std::atomic<double> call_ms = 0;  // of the library's part of the latest forecast
+
+  // work(engine, cancelled) without the interpreter's lock; calls of several threads take turns,
+  // and one that waits can be interrupted, too.
+  template <typename Work>
+  auto run(const Work& work) {
+    const std::shared_ptr<Loaded> loaded = here();
+    Interrupts interrupts;
+    try {
+      const nanobind::gil_scoped_release released;
+      std::unique_lock turn(loaded->turn, std::defer_lock);
+      while (!turn.try_lock_for(kPatience)) {
+        if (interrupts.pending()) fail(ErrorCode::cancelled, "interrupted while waiting");
+      }
+      return work(loaded->engine, [&interrupts] { return interrupts.pending(); });
+    } catch (const Error&) {
+      if (interrupts.raised()) throw nanobind::python_error();  // what the signal's handler raised
+      throw;
+    }
+  }
+
+ private:
+  struct Loaded {
+    pid_t process;
+    Engine engine;
+    std::timed_mutex turn = {};
+  };
+  std::shared_ptr<Loaded> here();  // with the interpreter's lock
+  void abandon();
+
+  std::string folder_;
+  EngineOptions options_;
+  std::shared_ptr<Loaded> loaded_;
+};
+
+}  // namespace toto::python

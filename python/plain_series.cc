@@ -1,0 +1,155 @@
+// The usual inputs, read where they lie. After a forecast the processor's caches hold the network
+// and not the interpreter, so that every object touched costs a wait for memory: ten times what it
+// costs in a loop of its own. What is not usual is left to totocpp/_arrays.py.
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "bindings.h"
+
+namespace toto::python {
+namespace {
+
+// NumPy's PyArrayInterface, version 2: what an array's __array_struct__ points to.
+struct ArrayInterface {
+  int two;
+  int num_axes;
+  char kind;
+  int item_size;
+  int flags;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides;  // in bytes
+  const void* data;
+  PyObject* description;
+};
+constexpr int kNativeByteOrder = 0x200;
+
+const ArrayInterface* interface_of(const nb::object& capsule) {
+  return static_cast<const ArrayInterface*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+}
+
+// Of ndarray itself: what derives from it may mean more than its values, as masked arrays do.
+nb::object capsule_of(nb::handle given) {
+  static PyObject* const type =
+      nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  static PyObject* const name = PyUnicode_InternFromString("__array_struct__");
+  if (reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) != type) return {};
+  PyObject* const capsule = PyObject_GetAttr(given.ptr(), name);
+  if (capsule == nullptr) throw nb::python_error();
+  return nb::steal(capsule);
+}
+
+// False for what float32 cannot hold; infinities among the input are left for others to explain.
+bool round_to(float& rounded, double value) {
+  rounded = static_cast<float>(value);
+  return !std::isinf(rounded);
+}
+
+template <typename T>
+bool read_row(const std::byte* row, std::size_t length, Py_ssize_t stride,
+              std::vector<float>& values) {
+  values.resize(length);
+  if (std::is_same_v<T, float> && stride == Py_ssize_t{sizeof(float)}) {
+    std::memcpy(values.data(), row, length * sizeof(float));
+    return true;
+  }
+  bool fits = true;
+  for (std::size_t i = 0; i < length; ++i, row += stride) {
+    T value;
+    std::memcpy(&value, row, sizeof value);  // it may lie anywhere
+    fits &= round_to(values[i], value);
+  }
+  return fits;
+}
+
+// [time] or [series, time].
+bool read_array(const ArrayInterface& array, std::vector<Series>& series) {
+  constexpr Py_ssize_t kMaxItems = Py_ssize_t{1}
+                                   << 22;  // beyond, ask first whether memory suffices
+  const int axes = array.num_axes;
+  const bool is_double = array.item_size == sizeof(double);
+  if (axes < 1 || axes > 2 || array.kind != 'f' || (array.flags & kNativeByteOrder) == 0 ||
+      (!is_double && array.item_size != sizeof(float))) {
+    return false;
+  }
+  const Py_ssize_t rows = axes == 2 ? array.shape[0] : 1, length = array.shape[axes - 1];
+  if (rows < 1 || length < 1 || rows > kMaxItems / length) return false;
+  const Py_ssize_t stride = array.strides[axes - 1], step = axes == 2 ? array.strides[0] : 0;
+  const auto* row = static_cast<const std::byte*>(array.data);
+  for (Py_ssize_t i = 0; i < rows; ++i, row += step) {
+    std::vector<float>& values = series.emplace_back().values;
+    if (is_double ? !read_row<double>(row, length, stride, values)
+                  : !read_row<float>(row, length, stride, values)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_number(PyObject* item, float& value) {
+  if (PyFloat_Check(item)) return round_to(value, PyFloat_AsDouble(item));
+  if (item == Py_None) {
+    value = std::numeric_limits<float>::quiet_NaN();
+    return true;
+  }
+  if (!PyLong_CheckExact(item)) return false;  // a bool among others
+  const double whole = PyLong_AsDouble(item);
+  if (whole == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  return round_to(value, whole);
+}
+
+bool read_numbers(const nb::list& list, std::vector<float>& values) {
+  values.resize(list.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    PyObject* const item = PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(i));  // borrowed
+    if (item == nullptr) throw nb::python_error();
+    if (!read_number(item, values[i])) return false;
+  }
+  return !values.empty();
+}
+
+// An array or a list of numbers.
+bool read_one(nb::handle given, std::vector<Series>& series) {
+  if (PyList_CheckExact(given.ptr())) {
+    return read_numbers(nb::borrow<nb::list>(given), series.emplace_back().values);
+  }
+  const nb::object capsule = capsule_of(given);
+  return capsule.is_valid() && interface_of(capsule)->num_axes == 1 &&
+         read_array(*interface_of(capsule), series);
+}
+
+bool holds_series(const nb::list& list) {
+  if (list.size() == 0) return false;
+  PyObject* const first = PyList_GetItem(list.ptr(), 0);
+  return first != nullptr && (PyList_CheckExact(first) || capsule_of(first).is_valid());
+}
+
+}  // namespace
+
+std::optional<PlainSeries> plain_series(nb::handle given) {
+  PlainSeries plain;
+  bool read = true;
+  if (!PyList_CheckExact(given.ptr())) {
+    const nb::object capsule = capsule_of(given);
+    if (!capsule.is_valid()) return std::nullopt;
+    plain.is_one = interface_of(capsule)->num_axes == 1;
+    read = read_array(*interface_of(capsule), plain.series);
+  } else if (const auto list = nb::borrow<nb::list>(given); holds_series(list)) {
+    plain.is_one = false;
+    plain.series.reserve(list.size());
+    for (std::size_t i = 0; read && i < list.size(); ++i) {
+      read = read_one(nb::object(list[i]), plain.series);
+    }
+  } else {
+    read = read_numbers(list, plain.series.emplace_back().values);
+  }
+  return read ? std::optional(std::move(plain)) : std::nullopt;
+}
+
+}  // namespace toto::python

@@ -1,0 +1,33 @@
+"""toto.cpp for Python: Toto's forecasts without PyTorch.
+
+    import totocpp
+    engine = totocpp.Engine.from_pretrained()          # the bundled toto-mini
+    forecast = engine.forecast(values, horizon=64)
+    forecast.mean, forecast.quantiles["0.9"]
+
+`TotoPipeline`, and `Toto`, `MaskedTimeseries`, `TotoForecaster` and `Forecast` stand in for those of
+toto-ts and its wrappers. Adapters: totocpp.nixtla, totocpp.gluonts, totocpp.distributed.
+"""
+
+from __future__ import annotations
+
+from ._native import version as _version
+from .backtest import Backtest
+from .engine import Engine, Session
+from .forecaster import Forecast, MaskedTimeseries, Toto, TotoForecaster
+from .forecasts import SeriesForecast
+from .pipeline import TotoForecastSamples, TotoPipeline
+
+__version__ = _version()
+__all__ = [
+    "Backtest",
+    "Engine",
+    "Forecast",
+    "MaskedTimeseries",
+    "SeriesForecast",
+    "Session",
+    "Toto",
+    "TotoForecastSamples",
+    "TotoForecaster",
+    "TotoPipeline",
+]

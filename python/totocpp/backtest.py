@@ -1,0 +1,278 @@
+"""Backtests: settings checked here, computed by the library, handed back as frames."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import math
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from ._arrays import whole_number
+from ._settings import seed_in_force
+
+_FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.html")
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What came out. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
+
+    results: dict[str, Any]  # results.json (docs/backtest.md)
+    lookahead: str  # the sentence of the no-lookahead proof
+    warnings: list[str]
+    _texts: dict[str, str] = field(repr=False)
+
+    @property
+    def metrics(self) -> Any:
+        """One row a symbol and strategy: total_return, sharpe, max_drawdown, trades, ..."""
+        rows = [
+            {"symbol": symbol, "strategy": name, **figures}
+            for symbol, part in self.results["symbols"].items()
+            for name, figures in part["strategies"].items()
+        ]
+        return _frame(rows)
+
+    @property
+    def accuracy(self) -> Any:
+        """One row a symbol and target: mae, mase, wql, coverage_80, persistence_mae, ..."""
+        rows = []
+        for symbol, part in self.results["symbols"].items():
+            for target, figures in part["forecast"].items():
+                own = {name: value for name, value in figures.items() if name != "persistence"}
+                other = {f"persistence_{name}": value for name, value in figures["persistence"].items()}
+                rows.append({"symbol": symbol, "target": target, **own, **other})
+        return _frame(rows)
+
+    @property
+    def forecasts(self) -> Any:
+        return _table(self._texts["forecasts"], times=("decision_time", "target_time"))
+
+    @property
+    def trades(self) -> Any:
+        return _table(self._texts["trades"], times=("entry_time", "exit_time"))
+
+    @property
+    def returns(self) -> Any:
+        """Simple returns per bar, one column SYMBOL:strategy each: quantstats and pyfolio read them."""
+        return _table(self._texts["returns"], times=("date",))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """The five files of `toto backtest`; report.html if the run made one (report=True)."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            text = self._texts[name.partition(".")[0]]
+            if not text:
+                continue
+            partial = target / (name + ".partial")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(target / name)
+
+
+def merged(runs: Sequence[Backtest]) -> Backtest:
+    """Runs of different symbols with the same settings as one, as if all had been given at once."""
+    symbols: dict[str, Any] = {}
+    for run in runs:
+        for symbol, part in run.results["symbols"].items():
+            if symbol in symbols:
+                raise ValueError(f"the symbol {symbol} is in two files, expected it once")
+            symbols[symbol] = part
+    data = [name for run in runs for name in run.results["settings"]["data"]]
+    settings = {**runs[0].results["settings"], "data": data}
+    results = {**runs[0].results, "settings": settings, "symbols": symbols}
+    texts = {name: _one_after_another([run._texts[name] for run in runs]) for name in ("forecasts", "trades")}
+    texts["returns"] = _side_by_side([run._texts["returns"] for run in runs])
+    texts["results"], texts["report"] = json.dumps(results, indent=2), ""
+    sentences = list(dict.fromkeys(run.lookahead for run in runs))
+    return Backtest(results, " ".join(sentences), [text for run in runs for text in run.warnings], texts)
+
+
+def _one_after_another(texts: list[str]) -> str:
+    header = texts[0].partition("\n")[0]
+    return header + "\n" + "".join(text.partition("\n")[2] for text in texts)
+
+
+def _side_by_side(texts: list[str]) -> str:
+    """Tables with times in their first column, joined on it."""
+    tables = [list(csv.reader(io.StringIO(text))) for text in texts]
+    width = sum(len(table[0]) - 1 for table in tables)
+    rows: dict[str, list[str]] = {}
+    at = 0
+    for table in tables:
+        for time, *cells in table[1:]:
+            rows.setdefault(time, [""] * width)[at : at + len(cells)] = cells
+        at += len(table[0]) - 1
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["date", *(name for table in tables for name in table[0][1:])])
+    writer.writerows([time, *rows[time]] for time in sorted(rows))
+    return out.getvalue()
+
+
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        return rows
+    return pd.DataFrame(rows)
+
+
+def _number_or_text(cell: str) -> Any:
+    if not cell:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _table(text: str, times: tuple[str, ...]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        return [
+            {name: cell if name in times else _number_or_text(cell) for name, cell in row.items()}
+            for row in csv.DictReader(io.StringIO(text))
+        ]
+    frame = pd.read_csv(io.StringIO(text), float_precision="round_trip", dtype={"symbol": str})
+    for name in times:
+        frame[name] = pd.to_datetime(frame[name], format="ISO8601")
+    return frame
+
+
+def _decimal(name: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
+    number = float(value)
+    if math.isnan(number) or not low <= number <= high:
+        raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
+    return number
+
+
+def _one_of(name: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}, expected {', '.join(choices[:-1])} or {choices[-1]}")
+    return str(value)
+
+
+def _checked(
+    *,
+    windows: int | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    decision_lag: int = 1,
+    context: int = 4096,
+    transform: str = "pct",
+    return_scale: float = 1,
+    point: str | None = None,
+    samples: int | None = None,
+    asset: str = "auto",
+    strategies: Sequence[str] | None = None,
+    ci_multiplier: float = 1,
+    tune_offsets: bool = False,
+    fill: str = "open",
+    fee_bps: float | None = None,
+    slippage_bps: float = 5,
+    borrow_apr: float = 0,
+    prove_no_lookahead: bool = False,
+    seed: int | None = None,
+    report: bool = False,
+) -> dict[str, Any]:
+    if windows is not None and (start is not None or end is not None):
+        which = "start" if start is not None else "end"
+        raise ValueError(f"windows and {which} are both given, expected a number of bars or a period, not both")
+    if return_scale != 1 and transform == "price":
+        raise ValueError(f"return_scale is {return_scale} with transform price, expected pct or log: prices are not scaled")
+    if isinstance(strategies, str):
+        raise TypeError(f"strategies is {strategies!r}, expected a list of names")
+    period = start is not None or end is not None
+    return {
+        "windows": None if period else whole_number("windows", 50 if windows is None else windows, 1, 1_000_000),
+        "from": None if start is None else str(start),
+        "to": None if end is None else str(end),
+        "decision_lag": whole_number("decision_lag", decision_lag, 1, 64),
+        "context": whole_number("context", context, 1, 2**31 - 1),
+        "transform": transform,
+        "return_scale": _decimal("return_scale", return_scale, 1e-3, 1e6),
+        "point": point or ("median" if samples is None else "trimmed_mean_10"),
+        "samples": None if samples is None else whole_number("samples", samples, 1, 1_000_000),
+        "asset": _one_of("asset", asset, ("auto", "stock", "crypto")),
+        "strategies": None if strategies is None else list(strategies),
+        "ci_multiplier": _decimal("ci_multiplier", ci_multiplier, 0, 1e6),
+        "tune_offsets": bool(tune_offsets),
+        "fill": _one_of("fill", fill, ("open", "close")),
+        "fee_bps": None if fee_bps is None else _decimal("fee_bps", fee_bps, 0, 5000),
+        "slippage_bps": _decimal("slippage_bps", slippage_bps, 0, 5000),
+        "borrow_apr": _decimal("borrow_apr", borrow_apr, 0, 100),
+        "prove_no_lookahead": bool(prove_no_lookahead),
+        "seed": seed_in_force(seed),
+        "report": bool(report),
+    }
+
+
+def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
+    """A DataFrame as the file the reader checks: one reader, one set of rules."""
+    columns = {str(name).lower(): name for name in frame.columns}
+    missing = [name for name in ("open", "high", "low", "close") if name not in columns]
+    if missing:
+        raise ValueError(f"{symbol}: no column {', '.join(missing)}, expected open, high, low and close")
+    if not symbol or "/" in symbol or symbol.startswith("."):
+        raise ValueError(f"the symbol is {symbol!r}, expected a name that can be a file's")
+    time = next((columns[name] for name in ("date", "timestamp", "ds", "time") if name in columns), None)
+    times = frame.index if time is None else frame[time]
+    path = folder / f"{symbol}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["date", "open", "high", "low", "close"])
+        prices = [frame[columns[name]].to_numpy(dtype=float) for name in ("open", "high", "low", "close")]
+        for row in zip(times, *prices):
+            text = row[0].isoformat() if hasattr(row[0], "isoformat") else str(row[0])
+            writer.writerow([text, *(repr(float(price)) for price in row[1:])])
+    return str(path)
+
+
+def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, settings: dict[str, Any]) -> Backtest:
+    known = list(_checked.__kwdefaults__ or {})
+    for name in settings:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
+            raise TypeError(f"backtest has no setting {name}; {hint}")
+    checked = _checked(**settings)
+    if isinstance(data, Mapping):
+        if not data:
+            raise ValueError("data is empty, expected at least one symbol")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [_write_bars(str(symbol), frame, Path(folder)) for symbol, frame in data.items()]
+            return _run(engine, info, paths, checked, [str(symbol) for symbol in data])
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    paths = [os.fspath(path) for path in data]
+    return _run(engine, info, paths, checked, paths)
+
+
+def _run(
+    engine: _native.Engine, info: Mapping[str, Any], paths: list[str], checked: dict[str, Any], names: list[str]
+) -> Backtest:
+    described = {"data": names, **{name: value for name, value in checked.items() if name != "report"}}
+    described.update(model=info["path"], mode=info["mode"], dtype=info["dtype"], isa=info["isa"])
+    described.update(threads=info["threads"], seed=str(checked["seed"]), no_kv_cache=not info["use_kv_cache"])
+    answer = _native.backtest(engine, paths, checked, json.dumps(described))
+    for warning in answer["warnings"]:
+        warnings.warn(warning, stacklevel=4)
+    return Backtest(
+        results=json.loads(answer["results"]),
+        lookahead=answer["lookahead"],
+        warnings=answer["warnings"],
+        _texts={name: answer[name] for name in ("results", "forecasts", "trades", "returns", "report")},
+    )

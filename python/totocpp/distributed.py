@@ -1,0 +1,218 @@
+"""Many machines: forecasts and backtests on Ray, and a function for Fugue (Spark, Dask).
+
+A forecast depends on its series and on the options alone, so where it runs, in which batch, and
+whether it had to be repeated because a machine was lost, cannot change a bit of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from .backtest import Backtest, merged
+from .engine import DEFAULT_QUANTILES, Engine
+from .forecasts import level_name
+
+
+def _threads_of_worker() -> int:
+    import ray
+
+    # Of a task or an actor.
+    cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))
+    return max(1, min(cpus, 4 * _native.usable_cores()))
+
+
+class ForecastActor:
+    """For Dataset.map_batches: a batch has one series a row, `unique_id` and `y` (its values).
+
+    The model is loaded once an actor and runs on as many threads as the actor has CPUs. The answer
+    has one row a series: unique_id, mean and a column a quantile, each of `horizon` numbers.
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        model: Any = None,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        id_col: str = "unique_id",
+        target_col: str = "y",
+        engine_arguments: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_worker(), **(engine_arguments or {})})
+        self.horizon = horizon
+        self.quantiles = tuple(quantiles)
+        self.id_col, self.target_col = id_col, target_col
+        self.options = options
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        ids = batch[self.id_col]
+        forecasts = self.engine.forecast(
+            list(batch[self.target_col]),
+            self.horizon,
+            quantiles=self.quantiles,
+            ids=[str(name) for name in ids],
+            **self.options,
+        )
+        answer = {self.id_col: ids, "mean": np.stack([forecast.mean for forecast in forecasts])}
+        for level in self.quantiles:
+            answer[level_name(level)] = np.stack([forecast.quantile(level) for forecast in forecasts])
+        return answer
+
+
+_made: dict[bytes, Any] = {}
+
+
+def _made_once(kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """kind(*arguments, **options), kept by this process for its next task."""
+    key = pickle.dumps((kind, arguments, options))
+    if key not in _made:
+        _made.clear()
+        _made[key] = kind(*arguments, **options)
+    return _made[key]
+
+
+def _in_task(item: Any, kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return _made_once(kind, arguments, options)(item)
+
+
+def forecast_dataset(
+    dataset: Any,
+    horizon: int,
+    *,
+    model: Any = None,
+    concurrency: int = 1,
+    num_cpus: float = 1,
+    batch_size: int = 256,
+    actor: type[ForecastActor] = ForecastActor,
+    **arguments: Any,
+) -> Any:
+    """Forecasts a Ray Dataset with one series a row, `concurrency` batches at a time; a Dataset of answers.
+
+    A long pandas frame (unique_id, ds, y) is taken, too. actor: a subclass that does more with each
+    batch. arguments: of ForecastActor.
+
+    Runs as tasks, each worker process keeping its loaded model: tasks of a machine that is lost run
+    elsewhere, while those given to a lost actor wait until there is room for a new one, for ever on
+    a cluster that is full.
+    """
+    import ray
+
+    if hasattr(dataset, "groupby") and hasattr(dataset, "columns") and not hasattr(dataset, "map_batches"):
+        rows = list(_rows_of_frame(dataset, arguments))
+        dataset = ray.data.from_items(rows, override_num_blocks=max(1, min(len(rows) // batch_size, 1000)))
+    return dataset.map_batches(
+        _in_task,
+        fn_args=(actor, (horizon, model), arguments),
+        batch_size=batch_size,
+        compute=ray.data.TaskPoolStrategy(size=concurrency),
+        num_cpus=num_cpus,
+    )
+
+
+def _rows_of_frame(frame: Any, arguments: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    id_col, target_col = arguments.get("id_col", "unique_id"), arguments.get("target_col", "y")
+    for name, part in frame.sort_values("ds", kind="stable").groupby(id_col, sort=True):
+        yield {id_col: name, target_col: part[target_col].to_numpy(np.float32)}
+
+
+class _Backtester:
+    def __init__(self, model: Any, engine_arguments: dict[str, Any], settings: dict[str, Any]) -> None:
+        self.engine = Engine.from_pretrained(model, **{"threads": _threads_of_worker(), **engine_arguments})
+        self.settings = settings
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / row["name"]
+            path.write_bytes(row["bytes"])
+            run = self.engine.backtest(path, **self.settings)
+        return {"number": row["number"], "backtest": pickle.dumps(run)}
+
+
+def backtest_universe(
+    data: str | Path | Sequence[str | Path],
+    *,
+    model: Any = None,
+    concurrency: int = 1,
+    num_cpus: float = 1,
+    engine_arguments: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Backtest:
+    """Engine.backtest with one task a file, and the figures of all of them together.
+
+    Files are read here and travel with the tasks: the machines need not share a disk.
+    """
+    import ray
+
+    paths = [Path(data)] if isinstance(data, (str, Path)) else [Path(path) for path in data]
+    files = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    if not files:
+        raise FileNotFoundError(f"{', '.join(map(str, paths))}: no .csv file there, expected at least one")
+    rows = [{"number": i, "name": file.name, "bytes": file.read_bytes()} for i, file in enumerate(files)]
+    answers = (
+        ray.data.from_items(rows, override_num_blocks=len(rows))
+        .map(
+            _in_task,
+            fn_args=(_Backtester, (model, engine_arguments or {}, settings), {}),
+            compute=ray.data.TaskPoolStrategy(size=concurrency),
+            num_cpus=num_cpus,
+        )
+        .take_all()
+    )
+    runs = {int(answer["number"]): pickle.loads(answer["backtest"]) for answer in answers}
+    if sorted(runs) != list(range(len(rows))):
+        raise RuntimeError(f"{len(rows)} files were given out and {len(runs)} came back, expected each once")
+    return merged([runs[i] for i in range(len(rows))])
+
+
+@lru_cache(maxsize=4)
+def _engine(model: Any, engine_arguments: tuple[tuple[str, Any], ...]) -> Engine:
+    """One engine a process and model, however many partitions it is given."""
+    return Engine.from_pretrained(model, **dict(engine_arguments))
+
+
+def forecast_partitions(
+    df: Any,
+    h: int,
+    level: Sequence[float] | None = None,
+    *,
+    engine: Any = None,
+    model: Any = None,
+    engine_arguments: dict[str, Any] | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    partitions: int | None = None,
+    **options: Any,
+) -> Any:
+    """totocpp.nixtla's forecast(df, h, level) on Spark, Dask or Ray: `engine` is Fugue's.
+
+    `df` is whatever that engine calls a frame; the answer is of the same kind. Needs fugue.
+    """
+    import fugue.api as fa
+    import pandas as pd
+
+    from .nixtla import TotoFrame, _columns
+
+    arguments = tuple(sorted((engine_arguments or {}).items()))
+
+    def forecast(part: Any) -> Any:
+        frame = TotoFrame(_engine(model, arguments))
+        return frame.forecast(part, h, level, id_col=id_col, time_col=time_col, **options)
+
+    forecast.__annotations__ = {"part": pd.DataFrame, "return": pd.DataFrame}  # what Fugue hands over
+    given = fa.get_schema(df)
+    quantiles = _columns("Toto", level, options.get("quantiles"))
+    numbers = "".join(f",`{name}`:float" for name in ("Toto", *quantiles))
+    schema = f"{given.extract([id_col, time_col])}{numbers}"
+    split: dict[str, Any] = {"by": id_col, "algo": "coarse"}
+    if partitions is not None:
+        split["num"] = partitions
+    return fa.transform(df, forecast, schema=schema, partition=split, engine=engine)

@@ -1,0 +1,442 @@
+"""The plain API: an engine that forecasts, sessions that grow, backtests and verification."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import _native, hub
+from ._arrays import Input, Inputs, as_float32, make_inputs, whole_number
+from ._settings import engine_arguments, model_in_force, seed_in_force
+from .backtest import Backtest, run_backtest
+from .forecasts import SeriesForecast
+
+DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MAX_HORIZON = 100_000
+MAX_SAMPLES = 1_000_000
+DEFAULT_CONTEXT = 4096
+MAX_CONTEXT = 2**31 - 1
+
+
+def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
+    if quantiles is DEFAULT_QUANTILES:
+        return DEFAULT_QUANTILES
+    try:
+        levels = tuple(float(level) for level in quantiles)
+    except TypeError:
+        raise TypeError(f"quantiles is {quantiles!r}, expected a list of levels inside (0, 1)") from None
+    for level in levels:
+        if not 0 < level < 1 or math.isnan(level):
+            raise ValueError(f"quantile {level} is outside the open interval (0, 1)")
+    return levels
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: True is no horizon, though it equals 1
+def _request(
+    horizon: int,
+    quantiles: tuple[float, ...],
+    samples: int | None,
+    seed: int,
+    context: int | None,
+    decode: str,
+    missing: str,
+    point: str,
+    independent_streams: bool,
+    keep_samples: bool | None,
+) -> _native.Request:
+    """What a caller asks for, checked once: services ask for the same again and again."""
+    wanted = (
+        whole_number("horizon", horizon, 1, MAX_HORIZON),
+        _levels(quantiles),
+        0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
+        DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
+        decode,
+        missing,
+        point,
+        whole_number("seed", seed, 0, 2**64 - 1),
+        bool(independent_streams),
+        bool(keep_samples) if keep_samples is not None else samples is not None,
+    )
+    return _native.Request(wanted, SeriesForecast)
+
+
+def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
+    """The last variates of every series, known over the horizon."""
+    if known_future is None:
+        return inputs.series
+    if not inputs.has_variates:
+        raise ValueError("known_future needs multivariate=True: the variates it continues stand last in the series")
+    futures = [known_future] if inputs.is_one else list(known_future)
+    if len(futures) != len(inputs.series):
+        raise ValueError(f"known_future is for {len(futures)} series, expected {len(inputs.series)}")
+    known = []
+    for item, values in zip(inputs.series, futures):
+        future = as_float32(values, "known_future")
+        future = future[np.newaxis] if future.ndim == 1 else future
+        if future.ndim != 2:
+            raise ValueError(f"known_future has the shape {list(future.shape)}, expected [exogenous, horizon]")
+        known.append(item._replace(num_exogenous=len(future), future=future))
+    return known
+
+
+class Engine:
+    """A model, ready to forecast. Threads may share one: their calls take turns.
+
+    In a forked process the model is loaded again at its first use there; a pickled engine is loaded
+    again where it is unpickled.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        mode: str | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+        isa: str | None = None,
+        use_kv_cache: bool = True,
+        cache: bool | str | os.PathLike[str] | None = None,
+        plan_cache_size: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        arguments = engine_arguments(
+            mode=mode,
+            dtype=dtype,
+            threads=threads,
+            isa=isa,
+            use_kv_cache=use_kv_cache,
+            cache=cache,
+            plan_cache_size=plan_cache_size,
+        )
+        self._arguments = arguments
+        self._seed = seed_in_force(None)
+        self._native = _native.Engine(folder, **arguments)
+        self._name = name
+        self._info = self._native.info()
+        for warning in self._info["warnings"]:
+            warnings.warn(str(warning), stacklevel=3)
+        if not self.trained:
+            warnings.warn(
+                f"the model {self.name} is untrained: its weights are random, its numbers are no forecast",
+                stacklevel=3,
+            )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        mode: str | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+        isa: str | None = None,
+        use_kv_cache: bool = True,
+        cache: bool | str | os.PathLike[str] | None = None,
+        plan_cache_size: int | None = None,
+        revision: str | None = None,
+        hub_cache_dir: str | os.PathLike[str] | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        token: str | bool | None = None,
+    ) -> Engine:
+        """Loads a folder, the bundled `toto-mini` (the default) or owner/name of Hugging Face.
+
+        mode: reference, default, reduce-overhead or max-autotune. dtype: f32, bf16 or int8, what
+        weights are stored as; f64 in reference mode. threads: default the usable physical cores.
+        cache: where packed weights are kept for the next start; False keeps nothing. What is not
+        given comes from the variables of the command line (TOTO_COMPILE_MODE, TOTO_THREADS, TOTO_SEED,
+        ...), as they are when the engine is loaded.
+        """
+        wanted = model_in_force(model)
+        folder = hub.locate_model(
+            wanted,
+            revision=revision,
+            cache_dir=hub_cache_dir,
+            local_files_only=local_files_only,
+            force_download=force_download,
+            token=token,
+        )
+        return cls(
+            folder,
+            mode=mode,
+            dtype=dtype,
+            threads=threads,
+            isa=isa,
+            use_kv_cache=use_kv_cache,
+            cache=cache,
+            plan_cache_size=plan_cache_size,
+            name=wanted if wanted.count("/") == 1 and not os.path.isdir(wanted) else None,
+        )
+
+    # ----------------------------------------------------------------------------------- forecasts
+
+    def forecast(
+        self,
+        series: Any,
+        horizon: int = 64,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        samples: int | None = None,
+        seed: int | None = None,
+        context: int | None = None,
+        multivariate: bool = False,
+        known_future: Any = None,
+        decode: str = "sample",
+        missing: str = "ffill",
+        point: str = "mean",
+        ids: Sequence[str] | None = None,
+        independent_streams: bool = False,
+        keep_samples: bool | None = None,
+    ) -> Any:
+        """Forecasts `horizon` steps of one series or of many.
+
+        series: [time] gives one SeriesForecast; [series, time], a list of arrays (of any lengths), a
+        mapping or the columns of a DataFrame give a list of them. With multivariate=True,
+        [variates, time] is one series whose variates see each other. NaN and None are missing.
+        samples: take everything from this many sampled paths, kept as `.samples`; without it mean
+        and quantiles are exact as far as one patch reaches. context: points of history used at
+        most, the latest ones (4096). known_future: [exogenous, horizon], the future of the last
+        variates.
+        """
+        asked = (
+            horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
+        )  # fmt: skip
+        return self._answer(series, asked, multivariate, ids, known_future)
+
+    def _answer(
+        self,
+        series: Any,
+        asked: tuple[Any, ...],
+        multivariate: bool = False,
+        ids: Sequence[str] | None = None,
+        known_future: Any = None,
+    ) -> SeriesForecast | list[SeriesForecast]:
+        if not multivariate and ids is None and known_future is None:
+            # The usual call, without detours; else None.
+            answer: Any = self._native.forecast_again(series, asked)
+            if answer is None:
+                answer = self._native.forecast_plain(series, self._request(asked))
+            if answer is not None:
+                return answer  # type: ignore[no-any-return]
+        inputs = make_inputs(series, multivariate, ids)
+        batch = _with_future(inputs, known_future)
+        answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
+        return answers[0] if inputs.is_one else answers
+
+    def _request(self, asked: tuple[Any, ...]) -> _native.Request:
+        """Of the options of forecast(), in the order of the function _request; a seed of None is the engine's."""
+        horizon, quantiles, samples, seed, *others = asked
+        levels = quantiles if type(quantiles) is tuple else _levels(quantiles)
+        try:
+            request = _request(horizon, levels, samples, self._seed if seed is None else seed, *others)
+        except TypeError as error:
+            if "unhashable" not in str(error):
+                raise
+            raise TypeError(f"an option has the wrong kind: {error}") from None
+        if type(quantiles) in (tuple, list) and all(type(level) is float for level in quantiles):
+            self._native.remember((horizon, tuple(quantiles), samples, seed, *others), request)
+        return request
+
+    def forecast_inputs(
+        self,
+        batch: list[Input],
+        horizon: int,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        samples: int | None = None,
+        seed: int | None = None,
+        context: int | None = None,
+        decode: str = "sample",
+        missing: str = "ffill",
+        independent_streams: bool = False,
+    ) -> list[SeriesForecast]:
+        """forecast() for series with masks and group ids of their own; arrays keep their variate axis."""
+        asked = (horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None)
+        return self._native.forecast(batch, self._request(asked), True)
+
+    def session(
+        self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
+    ) -> Session:
+        """A series that grows: append() and forecast() again, computing only what is new."""
+        inputs = make_inputs(history, multivariate)
+        if not inputs.is_one:
+            raise ValueError(f"the history has {len(inputs.series)} series, expected one; open a session for each")
+        native = _native.Session(
+            self._native,
+            inputs.series[0],
+            max_bytes=whole_number("max_bytes", max_bytes, 0, 2**63 - 1),
+            max_length=whole_number("max_length", max_length, 1, 2**63 - 1),
+        )
+        return Session(self, native, multivariate)
+
+    # ---------------------------------------------------------------------------------------- jobs
+
+    def backtest(self, data: Any, **settings: Any) -> Backtest:
+        """Walks forward over price bars and trades on the forecasts, as `toto backtest` does.
+
+        data: a CSV file, a folder or a list of them; or a mapping of symbols to DataFrames with the
+        columns open, high, low, close and times as index. Settings are the command's options
+        (docs/backtest.md): windows, start, end, decision_lag, context, transform, strategies, ...
+        """
+        if settings.get("seed") is None:
+            settings["seed"] = self._seed
+        return run_backtest(self._native, self._info, data, settings)
+
+    def verify(
+        self,
+        *,
+        golden: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        golden_only: bool = False,
+        modes: Sequence[str] | None = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """Is the engine right? The report of `toto verify`: {"passed", "checks": [...], ...}."""
+        goldens = [golden] if isinstance(golden, (str, os.PathLike)) else list(golden)
+        if golden_only and not goldens:
+            raise ValueError("golden_only needs golden: there is nothing to check")
+        report = _native.verify(
+            str(self._info["path"]),
+            goldens=[os.fspath(folder) for folder in goldens],
+            golden_only=golden_only,
+            modes=list(modes or []),
+            dtype=self.dtype,
+            isa=self._arguments["isa"],
+            threads=self._arguments["threads"],
+            seed=self._seed if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
+        )
+        result: dict[str, Any] = json.loads(report)
+        return result
+
+    # --------------------------------------------------------------------------------------- facts
+
+    @property
+    def name(self) -> str:
+        return self._name or str(self._info["name"])
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The model (patch_size, num_parameters, weights_sha256, ...) and how it runs (mode, isa, ...)."""
+        return dict(self._info)
+
+    @property
+    def mode(self) -> str:
+        return str(self._info["mode"])
+
+    @property
+    def dtype(self) -> str:
+        return str(self._info["dtype"])
+
+    @property
+    def isa(self) -> str:
+        return str(self._info["isa"])
+
+    @property
+    def threads(self) -> int:
+        return int(self._info["threads"])
+
+    @property
+    def patch_size(self) -> int:
+        return int(self._info["patch_size"])
+
+    @property
+    def trained(self) -> bool:
+        return bool(self._info["trained"])
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Milliseconds: load; of the latest call prefill, decode and total; and call, all that was
+        spent in the library: what a call takes beyond it is Python's."""
+        return self._native.timings()
+
+    def finish_warm_up(self) -> None:
+        """Plans made from now on count as replans."""
+        self._native.finish_warm_up()
+
+    @property
+    def plans(self) -> int:
+        return self._native.plans()
+
+    @property
+    def replans(self) -> int:
+        return self._native.replans()
+
+    @property
+    def kv_cache_name(self) -> str:
+        return self._native.kv_cache_name()
+
+    def __repr__(self) -> str:
+        return f"Engine({self.name!r}, mode={self.mode!r}, dtype={self.dtype!r}, isa={self.isa!r}, threads={self.threads})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = {k: v for k, v in self._arguments.items() if k not in ("on_plan", "cache_dir", "threads")}
+        arguments["cache"] = self._arguments["cache_dir"] or False
+        arguments["threads"] = self._arguments["threads"] or None  # as many as there are over there
+        return _reloaded, (str(self._info["path"]), arguments, self._name, self._seed)
+
+
+def _reloaded(folder: str, arguments: dict[str, Any], name: str | None, seed: int) -> Engine:
+    engine = Engine(folder, name=name, **arguments)
+    engine._seed = seed
+    return engine
+
+
+class Session:
+    """A growing series. Every forecast is, bit for bit, that of Engine.forecast on all points so far.
+
+    For one process: after a fork it says so instead of working.
+    """
+
+    def __init__(self, engine: Engine, native: _native.Session, multivariate: bool) -> None:
+        self._engine = engine
+        self._native = native
+        self._multivariate = multivariate
+
+    def append(self, values: Any) -> None:
+        """New points: a number, [new points], or of a multivariate session [variates, new points]."""
+        array = as_float32(values, "what is appended")
+        if array.ndim == 0 and not self._multivariate:
+            array = array.reshape(1, 1)
+        elif array.ndim == 1:
+            array = array[:, np.newaxis] if self._multivariate else array[np.newaxis]
+        if array.ndim != 2:
+            raise ValueError(
+                f"what is appended has the shape {list(array.shape)}, expected "
+                + ("[variates] or [variates, new points]" if self._multivariate else "one number or [new points]")
+            )
+        self._native.append(np.ascontiguousarray(array))
+
+    def forecast(
+        self,
+        horizon: int = 64,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        samples: int | None = None,
+        seed: int | None = None,
+        context: int | None = None,
+        decode: str = "sample",
+        missing: str = "ffill",
+        point: str = "mean",
+        independent_streams: bool = False,
+        keep_samples: bool | None = None,
+    ) -> SeriesForecast:
+        """As Engine.forecast."""
+        asked = (
+            horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
+        )  # fmt: skip
+        forecast: SeriesForecast = self._native.forecast(self._engine._request(asked), self._multivariate)
+        return forecast
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """forecasts, patches_reused, patches_computed, points_dropped, contexts, bytes."""
+        return self._native.stats()
+
+    def __len__(self) -> int:
+        return self._native.length()

@@ -1,0 +1,232 @@
+"""toto-ts's classes: change the import and the tutorial runs.
+
+NumPy in, NumPy out; torch in, torch out, on the device it came from. PyTorch itself is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._arrays import Float32, Input, Int64, UInt8, as_array, as_float32, is_torch, whole_number
+from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .forecasts import SeriesForecast
+
+
+class MaskedTimeseries(NamedTuple):
+    """A series and its masks, as toto-ts has them; arrays are [variates, time] or [batch, variates, time]."""
+
+    series: Any
+    padding_mask: Any  # true: the value counts
+    id_mask: Any  # variates with equal ids see each other; the last axis may be 1
+    timestamp_seconds: Any = None  # not used by the model, here as there
+    time_interval_seconds: Any = None
+    num_exogenous_variables: int = 0  # the last ones
+
+    def to(self, device: Any) -> MaskedTimeseries:
+        moved = {name: value.to(device) for name, value in self._asdict().items() if is_torch(value)}
+        return self._replace(**moved)
+
+
+@dataclass(frozen=True)
+class Forecast(ABC):
+    """mean [batch, variates, horizon]; samples [batch, variates, horizon, samples], if there are any."""
+
+    mean: Any
+    samples: Any = None
+
+    def quantile(self, q: Any) -> Any:
+        """Of the samples, interpolated linearly."""
+        if self.samples is None:
+            raise ValueError("quantiles are those of the samples and there are none; use num_samples=")
+        levels = as_array(q).astype(np.float64)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise ValueError(f"quantile {q} is outside the interval [0, 1]")
+        quantiles = np.quantile(as_array(self.samples), levels, axis=-1).astype(np.float32)
+        return _like(self.samples, quantiles)
+
+    @property
+    def median(self) -> Any:
+        return self.quantile(0.5)
+
+    @property
+    def std(self) -> Any:
+        if self.samples is None:
+            raise ValueError("the standard deviation is that of the samples and there are none; use num_samples=")
+        values = as_array(self.samples).std(axis=-1, ddof=1, dtype=np.float64).astype(np.float32)
+        return _like(self.samples, values)
+
+
+Forecast.register(SeriesForecast)  # the same names for one series
+
+
+def _like(example: Any, array: Any) -> Any:
+    if not is_torch(example):
+        return array
+    import torch
+
+    return torch.from_numpy(array).to(example.device)
+
+
+class Toto:
+    """A loaded model. `toto.model` is what TotoForecaster takes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._uncached: Engine | None = None
+
+    @classmethod
+    def from_pretrained(
+        cls, model_id: str | os.PathLike[str] | None = None, *, map_location: Any = "cpu", strict: bool = True, **arguments: Any
+    ) -> Toto:
+        """As Engine.from_pretrained, which lists the arguments. Checkpoints are always read strictly."""
+        _warn_of_device("map_location", map_location)
+        return cls(Engine.from_pretrained(model_id, **arguments))
+
+    load_from_checkpoint = from_pretrained
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def model(self) -> Toto:
+        return self
+
+    def to(self, device: Any = None, *_: Any, **__: Any) -> Toto:
+        _warn_of_device("to", device)
+        return self
+
+    def eval(self) -> Toto:
+        return self
+
+    def compile(self, *_: Any, mode: str | None = None, **__: Any) -> Toto:
+        """Nothing is left to compile; a mode that differs from the engine's loads the model in it."""
+        if mode is not None and mode != self._engine.mode:
+            function, (folder, arguments, name, seed) = self._engine.__reduce__()
+            self._engine = function(folder, {**arguments, "mode": mode}, name, seed)
+        return self
+
+    def uncached(self) -> Engine:
+        """The reference's path without a key-value cache, loaded when first asked for."""
+        if self._uncached is None:
+            self._uncached = Engine(str(self._engine.info["path"]), mode="reference", use_kv_cache=False)
+        return self._uncached
+
+
+def _warn_of_device(argument: str, device: Any) -> None:
+    if device is not None and str(device) not in ("cpu", "auto"):
+        warnings.warn(f"{argument}: {device} has no meaning here, the model runs on the CPU", stacklevel=3)
+
+
+def _batched(value: Any, batched: bool) -> Any:
+    return value if batched else value[np.newaxis]
+
+
+def _mask(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Any:
+    mask = _batched(as_array(inputs.padding_mask), batched)
+    if mask.shape != shape:
+        raise ValueError(f"padding_mask has the shape {list(mask.shape)}, expected that of the series, {list(shape)}")
+    return mask
+
+
+def _ids(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Int64 | None:
+    """None if all variates are one group."""
+    if inputs.id_mask is None:
+        return None
+    ids = _batched(as_array(inputs.id_mask), batched)
+    whole = ids.astype(np.int64)
+    if not (whole == ids).all():
+        raise ValueError("id_mask holds fractions, expected whole numbers")
+    if whole.shape not in (shape, (*shape[:-1], 1), (shape[0], 1, shape[2]), (shape[0], 1, 1)):
+        raise ValueError(f"id_mask has the shape {list(whole.shape)}, expected {list(shape)} or a last axis of 1")
+    whole = np.broadcast_to(whole, (*shape[:-1], whole.shape[-1]))
+    if (whole == whole[..., :1]).all():
+        whole = whole[..., :1]
+    return None if (whole == whole[:, :1, :1]).all() else np.ascontiguousarray(whole)
+
+
+class TotoForecaster:
+    def __init__(self, model: Toto | Engine) -> None:
+        if not isinstance(model, (Toto, Engine)):
+            raise TypeError(
+                f"the model is {type(model).__name__}, expected totocpp.Toto or totocpp.Engine: a PyTorch module "
+                "cannot be run here; load its checkpoint with totocpp.Toto.from_pretrained"
+            )
+        self.model = Toto(model) if isinstance(model, Engine) else model
+
+    def forecast(
+        self,
+        inputs: MaskedTimeseries,
+        prediction_length: int,
+        num_samples: int | None = None,
+        samples_per_batch: int = 10,
+        use_kv_cache: bool = True,
+        future_exogenous_variables: Any = None,
+        *,
+        seed: int | None = None,
+    ) -> Forecast:
+        """As in toto-ts: without num_samples the mean is fed back along one path.
+
+        samples_per_batch is accepted and has no effect: memory is planned by the engine, and any
+        number of samples works. use_kv_cache=False runs the uncached path of reference mode.
+        """
+        prediction_length = whole_number("prediction_length", prediction_length, 1, MAX_HORIZON)
+        if num_samples is not None:
+            whole_number("num_samples", num_samples, 1, MAX_SAMPLES)
+        whole_number("samples_per_batch", samples_per_batch, 1, 2**63 - 1)
+        batch = _make_batch(inputs, future_exogenous_variables)
+        engine = self.model.engine
+        if not use_kv_cache:
+            warnings.warn("use_kv_cache=False runs the uncached path of reference mode, which is slow", stacklevel=2)
+            engine = self.model.uncached()
+        answers = engine.forecast_inputs(
+            batch,
+            prediction_length,
+            samples=num_samples,
+            seed=seed,
+            quantiles=(),
+            context=MAX_CONTEXT,
+            decode="sample" if num_samples is not None else "mean",
+        )
+        mean = np.stack([answer.mean for answer in answers])
+        if num_samples is None:
+            return Forecast(mean=_like(inputs.series, mean))
+        paths = [answer.samples for answer in answers if answer.samples is not None]
+        samples: Float32 = np.stack(paths)  # [batch, variate, sample, step]
+        return Forecast(mean=_like(inputs.series, mean), samples=_like(inputs.series, samples.transpose(0, 1, 3, 2)))
+
+
+def _make_batch(inputs: MaskedTimeseries, future: Any) -> list[Input]:
+    values = as_float32(inputs.series)
+    batched = values.ndim == 3
+    if values.ndim not in (2, 3) or values.size == 0:
+        raise ValueError(
+            f"the series has the shape {list(values.shape)}, expected [variates, time] or [batch, variates, time]"
+        )
+    values = _batched(values, batched)
+    mask = _mask(inputs, values.shape, batched).astype(np.uint8) if inputs.padding_mask is not None else None
+    ids = _ids(inputs, values.shape, batched)
+    exogenous = whole_number("num_exogenous_variables", inputs.num_exogenous_variables, 0, values.shape[1] - 1)
+    known = None
+    if future is not None:
+        known = as_float32(future, "future_exogenous_variables")
+        known = known if known.ndim == 3 else known[np.newaxis]
+        if known.ndim != 3 or known.shape[:2] != (len(values), exogenous):
+            raise ValueError(
+                f"future_exogenous_variables has the shape {list(known.shape)}, expected "
+                f"[{len(values)}, {exogenous}, prediction_length]: num_exogenous_variables is {exogenous}"
+            )
+
+    def part(array: Any, i: int) -> Any:
+        return None if array is None else np.ascontiguousarray(array[i])
+
+    whole_mask: UInt8 | None = None if mask is None or mask.all() else mask
+    return [
+        Input("", values[i], part(whole_mask, i), part(ids, i), exogenous, part(known, i)) for i in range(len(values))
+    ]

@@ -1,0 +1,98 @@
+"""What Engine.forecast answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from ._arrays import Float32
+
+
+def level_name(level: float) -> str:
+    """The shortest text that reads back as the level: "0.1"."""
+    return repr(float(level))
+
+
+class SeriesForecast(_native.Forecast):
+    """The forecast of one series.
+
+    Arrays are [horizon]; of a multivariate series [variates, horizon]. They are made of the engine's
+    own memory when first asked for, and are the caller's to change.
+    """
+
+    # Over the base's properties of these names: filled in once, then plain attributes.
+    __slots__ = (
+        "context_length",
+        "id",
+        "level_values",
+        "levels",
+        "mean",
+        "median",
+        "num_samples",
+        "point",
+        "samples",
+    )
+
+    id: str
+    context_length: int  # points of history used
+    num_samples: int  # sampled paths; 0 if everything is exact
+    mean: Float32
+    median: Float32
+    point: Float32  # as `point=` of forecast() says; the mean if it says nothing
+    samples: Float32 | None  # [samples, horizon] or [variates, samples, horizon], if kept
+    levels: tuple[float, ...]  # the quantiles asked for
+    level_values: Float32  # [level, horizon] or [level, variates, horizon]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):  # what is not filled in yet
+            if name not in SeriesForecast.__slots__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = getattr(_native.Forecast, name).__get__(self)
+            setattr(self, name, value)
+            return value
+
+    @property
+    def horizon(self) -> int:
+        return int(self.mean.shape[-1])
+
+    @property
+    def quantiles(self) -> dict[str, Float32]:
+        """By the name of their level: {"0.1": [horizon], ...}."""
+        return {level_name(level): self.level_values[i] for i, level in enumerate(self.levels)}
+
+    def quantile(self, q: float) -> Float32:
+        """One of the quantiles asked for, or any that the samples give."""
+        for i, level in enumerate(self.levels):
+            if abs(level - q) < 1e-12:
+                return np.asarray(self.level_values[i])
+        if self.samples is None:
+            known = ", ".join(level_name(level) for level in self.levels)
+            raise ValueError(
+                f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
+                f"use forecast(..., quantiles=[{q}]) or samples="
+            )
+        return np.asarray(np.quantile(self.samples, q, axis=-2), dtype=np.float32)
+
+    @property
+    def std(self) -> Float32:
+        if self.samples is None:
+            raise ValueError("the standard deviation is that of the samples and there are none; use samples=")
+        return np.asarray(self.samples.std(axis=-2, ddof=1, dtype=np.float64), dtype=np.float32)
+
+    def __repr__(self) -> str:
+        name = f"{self.id!r}, " if self.id else ""
+        how = f"{self.num_samples} samples" if self.num_samples else "exact"
+        return f"SeriesForecast({name}horizon {self.horizon}, context {self.context_length}, {how})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, ({name: getattr(self, name) for name in self.__slots__},)
+
+
+def _unpickled(fields: dict[str, Any]) -> SeriesForecast:
+    forecast = SeriesForecast.__new__(SeriesForecast)
+    for name, value in fields.items():
+        setattr(forecast, name, value)
+    return forecast

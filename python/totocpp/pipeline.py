@@ -1,0 +1,230 @@
+"""TotoPipeline: from_pretrained(...).predict(...), as wrappers around toto-ts spell it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Float32, whole_number
+from ._settings import mode_in_force, variable
+from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .forecasts import SeriesForecast
+
+_DTYPES = {
+    "float32": "f32",
+    "float": "f32",
+    "fp32": "f32",
+    "f32": "f32",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "int8": "int8",
+    "float64": "f64",
+    "double": "f64",
+    "f64": "f64",
+}
+_TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
+_BACKENDS = ("native", "inductor")
+
+
+class TotoForecastSamples:
+    """Sampled paths of one series, [samples, horizon] also for one step."""
+
+    __slots__ = ("_forecast", "_variate")
+
+    def __init__(self, forecast: SeriesForecast, variate: int | None = None) -> None:
+        self._forecast = forecast
+        self._variate = variate
+
+    @property
+    def samples(self) -> Float32:
+        paths: Float32 = self._forecast.samples  # type: ignore[assignment]  # predict() keeps them
+        return paths if self._variate is None else paths[self._variate]
+
+    def numpy(self) -> Float32:
+        return self.samples
+
+    def __repr__(self) -> str:
+        return f"TotoForecastSamples(samples {list(self.samples.shape)})"
+
+
+def _warn_of(ignored: dict[str, tuple[Any, str]]) -> None:
+    """One warning for each of these arguments of our caller that was given."""
+    for name, (value, why) in ignored.items():
+        if value is not None:
+            warnings.warn(f"{name}={value!r} has no meaning here: {why}", stacklevel=3)
+
+
+_MEMORY_IS_PLANNED = "memory is planned before a forecast starts, nothing is retried with fewer samples"
+
+
+def _dtype_of(torch_dtype: Any) -> str | None:
+    """None: what the environment says. Types that weights are not kept as become float32."""
+    if torch_dtype is None or str(torch_dtype) == "auto":
+        return None
+    return _DTYPES.get(str(torch_dtype).removeprefix("torch."), "f32")
+
+
+def _unless(known: bool, value: Any) -> Any:
+    return None if known else value
+
+
+def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile: bool | None) -> str | None:
+    """None: what the environment says. Switched off means eager, whose place `reference` takes."""
+    wanted = torch_compile if torch_compile is not None else compile_model
+    if wanted is False:
+        return "reference"
+    if compile_mode is not None:
+        return compile_mode
+    # Asked for, so TOTO_COMPILE=0 loses; the rollback switch does not.
+    return mode_in_force(None) if wanted else None
+
+
+class TotoPipeline:
+    """Samples of Toto's forecasts. `last_run_metadata` describes the latest predict()."""
+
+    def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
+        self.engine = engine
+        self._about = {  # the part of last_run_metadata that does not change
+            "torch_dtype": _TORCH_DTYPES[engine.dtype],
+            "torch_compile_requested": torch_compile_requested,
+            "torch_compile_success": engine.mode != "reference",
+            "torch_compile_mode": engine.mode,
+            "torch_compile_backend": backend,
+        }
+        self.last_run_metadata: dict[str, Any] = {}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_id: str | os.PathLike[str] | None = None,
+        device_map: Any = None,
+        torch_dtype: Any = None,
+        *,
+        compile_model: bool | None = None,
+        compile_mode: str | None = None,
+        torch_compile: bool | None = None,
+        compile_backend: str | None = None,
+        cache_policy: str | None = None,
+        warmup_sequence: int | None = None,
+        max_oom_retries: int | None = None,
+        min_samples_per_batch: int | None = None,
+        min_num_samples: int | None = None,
+        threads: int | None = None,
+        isa: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        token: str | bool | None = None,
+        **others: Any,
+    ) -> TotoPipeline:
+        """Loads a model (Engine.from_pretrained). Arguments without a meaning here give a warning
+        each, unknown ones too.
+
+        torch_compile or compile_model: False is reference mode. compile_mode: the execution mode
+        (default, reduce-overhead, max-autotune, reference). torch_dtype: float32, bfloat16 or int8.
+        cache_policy: "never" keeps no packed weights on disk, "prefer" is the default.
+        warmup_sequence: forecasts a series of this length once, so that plans are made.
+        """
+        cpu = device_map is None or str(device_map) in ("cpu", "auto")
+        stored = str(torch_dtype).removeprefix("torch.") in (*_DTYPES, "auto")
+        _warn_of(
+            {
+                "device_map": (_unless(cpu, device_map), "the model runs on the CPU"),
+                "torch_dtype": (_unless(stored, torch_dtype), "weights are float32, bfloat16 or int8; float32 is used"),
+                "compile_backend": (_unless(compile_backend in _BACKENDS, compile_backend), "the backend is native"),
+                "cache_policy": (
+                    _unless(cache_policy in ("prefer", "never"), cache_policy),
+                    "packed weights are kept (prefer) or not (never)",
+                ),
+                "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
+                "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
+                "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
+                **{name: (value, "there is no such argument") for name, value in others.items()},
+            }
+        )
+        engine = Engine.from_pretrained(
+            model_id,
+            mode=_mode_of(compile_model, compile_mode, torch_compile),
+            dtype=_dtype_of(torch_dtype),
+            threads=threads,
+            isa=isa,
+            cache=False if cache_policy == "never" else None,
+            revision=revision,
+            local_files_only=local_files_only,
+            force_download=force_download,
+            token=token,
+        )
+        named = compile_backend if compile_backend in _BACKENDS else (variable("TOTO_COMPILE_BACKEND") or ("", "native"))[1]
+        pipeline = cls(
+            engine,
+            torch_compile_requested=bool(torch_compile if torch_compile is not None else compile_model),
+            backend=str(named),
+        )
+        if warmup_sequence:
+            length = whole_number("warmup_sequence", warmup_sequence, 0, 2**31 - 1)
+            engine.forecast(np.zeros(length, np.float32), 1, context=length)
+            engine.finish_warm_up()
+        return pipeline
+
+    @property
+    def model(self) -> Engine:
+        return self.engine
+
+    def predict(
+        self,
+        context: Any,
+        prediction_length: int,
+        num_samples: int = 4096,
+        samples_per_batch: int = 512,
+        *,
+        seed: int | None = None,
+        multivariate: bool = False,
+        missing: str = "ffill",
+        max_context: int | None = None,
+        ids: Sequence[str] | None = None,
+        independent_streams: bool = False,
+        max_oom_retries: int | None = None,
+        min_samples_per_batch: int | None = None,
+        min_num_samples: int | None = None,
+        **others: Any,
+    ) -> list[TotoForecastSamples]:
+        """`num_samples` paths of every series, one object each.
+
+        context: [time], [series, time] (independent series) or a list of series of any lengths; with
+        multivariate=True [variates, time], and one object for each variate. samples_per_batch is
+        accepted and changes nothing: results do not depend on it.
+        """
+        horizon = whole_number("prediction_length", prediction_length, 1, MAX_HORIZON)
+        num_samples = whole_number("num_samples", num_samples, 1, MAX_SAMPLES)
+        samples_per_batch = whole_number("samples_per_batch", samples_per_batch, 1, 2**63 - 1)
+        if others or not (max_oom_retries is min_samples_per_batch is min_num_samples is None):
+            _warn_of(
+                {
+                    "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
+                    "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
+                    "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
+                    **{name: (value, "there is no such argument") for name, value in others.items()},
+                }
+            )
+        asked = (
+            horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
+            "sample", missing, "mean", independent_streams, None,
+        )  # fmt: skip
+        answers = self.engine._answer(context, asked, multivariate, ids)
+        if isinstance(answers, SeriesForecast):
+            answers = [answers]
+        self.last_run_metadata = {
+            "num_samples_requested": num_samples,
+            "num_samples_used": num_samples,
+            "samples_per_batch_requested": samples_per_batch,
+            "samples_per_batch_used": min(samples_per_batch, num_samples),
+            **self._about,
+            "batch_size": len(answers),
+        }
+        if not multivariate:
+            return [TotoForecastSamples(answer) for answer in answers]
+        return [TotoForecastSamples(answer, variate) for answer in answers for variate in range(len(answer.mean))]

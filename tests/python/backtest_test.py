@@ -1,0 +1,107 @@
+"""Backtests: the command's own figures, as frames or, without pandas, as dicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from support import DATA, command, engine, needs, run_command
+
+from totocpp.backtest import merged
+
+FILES = [DATA / "AAPL.csv", DATA / "BTCUSD.csv"]
+
+
+def quietly(*arguments: Any, **settings: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # holidays of the data
+        return engine().backtest(*arguments, **settings)
+
+
+class Backtests(unittest.TestCase):
+    def test_the_commands_files(self) -> None:
+        command()
+        with tempfile.TemporaryDirectory() as folder:
+            process = run_command(
+                "backtest", *FILES, "--windows", 12, "--no-lag-test", "--no-cache", "--output-dir", folder + "/cli"
+            )
+            self.assertEqual(process.returncode, 0, process.stderr)
+            run = quietly(FILES, windows=12, report=True)
+            run.save(folder + "/python")
+            for name in ("forecasts.csv", "trades.csv", "returns.csv"):
+                ours, theirs = ((Path(folder) / who / name).read_bytes() for who in ("python", "cli"))
+                self.assertEqual(ours, theirs, name)
+            theirs = json.loads((Path(folder) / "cli" / "results.json").read_text())
+            self.assertIn("<html", (Path(folder) / "python" / "report.html").read_text()[:200])
+        self.assertEqual(run.results["symbols"], theirs["symbols"])
+        for name in ("windows", "context", "strategies", "fee_bps", "point"):
+            if name != "strategies":
+                self.assertEqual(run.results["settings"][name], theirs["settings"][name], name)
+        self.assertIn("bit for bit", run.lookahead)
+
+    def test_without_pandas_rows_are_dicts(self) -> None:
+        run = quietly(FILES[0], windows=3, strategies=["simple"])
+        with mock.patch.dict(sys.modules, {"pandas": None}):
+            self.assertEqual([row["strategy"] for row in run.metrics], ["buy-hold", "simple"])
+            self.assertEqual({row["target"] for row in run.accuracy}, {"close", "low", "high", "open"})
+            self.assertEqual(len(run.forecasts), 12)
+            self.assertIsInstance(run.forecasts[0]["0.1"], float)
+            self.assertEqual(len(run.returns), 3)
+
+    def test_parts_make_the_whole(self) -> None:
+        whole = quietly(FILES, windows=4)
+        parts = merged([quietly(file, windows=4) for file in FILES])
+        self.assertEqual(parts.results["symbols"], whole.results["symbols"])
+        for name in ("forecasts", "trades", "returns"):
+            self.assertEqual(parts._texts[name], whole._texts[name], name)
+        with self.assertRaisesRegex(ValueError, "AAPL is in two files"):
+            merged([quietly(FILES[0], windows=4)] * 2)
+
+    def test_refusals(self) -> None:
+        for kind, sentence, data, settings in (
+            (FileNotFoundError, "nope.csv", "nope.csv", {}),
+            (ValueError, 'no strategy "x"', FILES[0], {"strategies": ["x"]}),
+            (TypeError, "expected a list of names", FILES[0], {"strategies": "simple"}),
+            (TypeError, "no setting windws; did you mean windows", FILES[0], {"windws": 3}),
+            (ValueError, "windows and start are both given", FILES[0], {"windows": 3, "start": "2020"}),
+            (ValueError, "fee_bps is -1", FILES[0], {"fee_bps": -1}),
+            (ValueError, "asset is 'bond', expected auto, stock or crypto", FILES[0], {"asset": "bond"}),
+            (ValueError, "decision_lag is 65", FILES[0], {"decision_lag": 65}),
+            (ValueError, "data is empty", {}, {}),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+                quietly(data, **settings)
+
+    def test_data_that_looks_odd_is_said(self) -> None:
+        with self.assertWarnsRegex(UserWarning, "AAPL.csv: line"):
+            run = engine().backtest(FILES[0], windows=2)
+        self.assertTrue(run.warnings)
+
+
+@needs("pandas")
+class Frames(unittest.TestCase):
+    def test_frames_in_and_out(self) -> None:
+        import pandas as pd
+
+        frame = pd.read_csv(FILES[0])
+        frame = frame.set_index(pd.to_datetime(frame.pop(frame.columns[0])))
+        run = quietly({"AAPL": frame}, windows=6)
+        self.assertEqual(run.results["symbols"], quietly(FILES[0], windows=6).results["symbols"])
+        self.assertEqual(run.metrics.set_index("strategy").loc["buy-hold", "trades"], 1)
+        self.assertEqual(len(run.forecasts), 24)
+        self.assertTrue(pd.api.types.is_datetime64_any_dtype(run.forecasts["target_time"]))
+        self.assertIn("AAPL:simple", run.returns.columns)
+        self.assertTrue((run.trades["side"].isin(["long", "short"])).all())
+        self.assertIn("persistence_mae", run.accuracy.columns)
+        with self.assertRaisesRegex(ValueError, "AAPL: no column high"):
+            quietly({"AAPL": frame.drop(columns=[c for c in frame.columns if c.lower() == "high"])})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+"""Every ```python block of the documents runs, in order, one namespace a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+
+from support import SOURCE, needs
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def run(where: str, code: str, names: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(code, where, "exec"), names)
+
+
+class Documents(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        for name in ("examples", "models", "tests"):
+            (Path(folder.name) / name).symlink_to(SOURCE / name)
+        os.chdir(folder.name)
+
+    def check(self, name: str) -> None:
+        text = (SOURCE / name).read_text(encoding="utf-8")
+        names: dict[str, Any] = {}
+        blocks = list(BLOCK.finditer(text))
+        self.assertTrue(blocks, name)
+        for block in blocks:
+            line = text.count("\n", 0, block.start()) + 1
+            run(f"{name}:{line}", block.group(1), names)
+
+    def test_readme(self) -> None:
+        self.check("README.md")
+
+    def test_migrate(self) -> None:
+        self.check("docs/migrate.md")
+
+    @needs("pandas", "gluonts", "fugue")
+    def test_python(self) -> None:
+        self.check("docs/python.md")
+
+    @needs("matplotlib", "pandas")
+    def test_notebook(self) -> None:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        notebook = json.loads((SOURCE / "examples" / "totocpp.ipynb").read_text(encoding="utf-8"))
+        os.chdir("examples")
+        names: dict[str, Any] = {}
+        pictures = 0
+        for number, cell in enumerate(notebook["cells"]):
+            if cell["cell_type"] == "code":
+                run(f"totocpp.ipynb, cell {number}", "".join(cell["source"]), names)
+                pictures += any("image/png" in output.get("data", {}) for output in cell["outputs"])
+        self.assertGreaterEqual(pictures, 3)  # as committed
+
+
+if __name__ == "__main__":
+    unittest.main()

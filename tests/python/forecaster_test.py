@@ -1,0 +1,171 @@
+"""Toto, MaskedTimeseries, TotoForecaster, Forecast: toto-ts's tutorial with the import changed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import unittest
+from typing import Any
+
+import numpy as np
+from support import engine, wave
+
+import totocpp
+from totocpp import MaskedTimeseries, Toto, TotoForecaster
+
+
+def inputs(series: Any, **changes: Any) -> MaskedTimeseries:
+    made = MaskedTimeseries(
+        series=series,
+        padding_mask=np.ones(series.shape, bool),
+        id_mask=np.zeros(series.shape),
+        timestamp_seconds=np.zeros(series.shape),
+        time_interval_seconds=np.full(series.shape[:-1], 900),
+    )
+    return made._replace(**changes)
+
+
+class Tutorial(unittest.TestCase):
+    def test_numpy(self) -> None:
+        toto = Toto.from_pretrained("toto-mini")
+        toto.to("cpu")
+        toto.compile()
+        forecaster = TotoForecaster(toto.model)
+        forecast = forecaster.forecast(
+            inputs(np.stack([wave(), wave(level=3), wave(level=-8)])),
+            prediction_length=100,
+            num_samples=48,
+            samples_per_batch=16,
+        )
+        self.assertEqual(forecast.mean.shape, (1, 3, 100))
+        self.assertEqual(forecast.samples.shape, (1, 3, 100, 48))
+        np.testing.assert_allclose(forecast.mean, forecast.samples.mean(-1), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(forecast.median, np.quantile(forecast.samples, 0.5, axis=-1), rtol=1e-5)
+        np.testing.assert_allclose(forecast.std, forecast.samples.std(-1, ddof=1), rtol=1e-4)
+        self.assertTrue((forecast.quantile(0.1) <= forecast.quantile(0.9)).all())
+
+    def test_without_samples_the_mean_is_fed_back(self) -> None:
+        forecast = TotoForecaster(Toto(engine())).forecast(inputs(wave()[np.newaxis]), 100)
+        self.assertIsNone(forecast.samples)
+        np.testing.assert_array_equal(forecast.mean[0, 0], engine().forecast(wave(), 100, decode="mean").mean)
+        with self.assertRaisesRegex(ValueError, "num_samples="):
+            forecast.quantile(0.5)
+        with self.assertRaisesRegex(ValueError, "num_samples="):
+            _ = forecast.std
+
+    def test_batches_masks_and_ids(self) -> None:
+        rows = np.stack([wave(96), wave(96) ** 3])  # not the same after scaling
+        forecaster = TotoForecaster(engine())
+        one = forecaster.forecast(inputs(rows), 5).mean
+        np.testing.assert_array_equal(forecaster.forecast(inputs(np.stack([rows, rows])), 5).mean[1], one[0])
+        apart = forecaster.forecast(inputs(rows, id_mask=np.array([[0], [1]])), 5).mean
+        self.assertFalse(np.array_equal(apart, one))
+        alone = forecaster.forecast(inputs(rows[:1]), 5).mean
+        np.testing.assert_array_equal(apart[0, 0], alone[0, 0])
+        mask = np.ones(rows.shape, bool)
+        mask[:, :32] = False
+        self.assertFalse(np.array_equal(forecaster.forecast(inputs(rows, padding_mask=mask), 5).mean, one))
+
+    def test_known_futures(self) -> None:
+        rows = np.stack([wave(96), wave(96, level=3)])
+        future = np.full((1, 40), 7.0, np.float32)
+        told = inputs(rows, num_exogenous_variables=1)
+        forecast = TotoForecaster(engine()).forecast(told, 40, num_samples=4, future_exogenous_variables=future)
+        np.testing.assert_array_equal(forecast.mean[0, 1], future[0])
+        with self.assertRaisesRegex(ValueError, r"\[1, 2, 40\], expected \[1, 1, prediction_length\]"):
+            TotoForecaster(engine()).forecast(told, 40, future_exogenous_variables=np.zeros((2, 40)))
+
+    def test_refusals(self) -> None:
+        forecaster = TotoForecaster(engine())
+        with self.assertRaisesRegex(TypeError, "expected totocpp.Toto"):
+            TotoForecaster(object())  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, "padding_mask has the shape"):
+            forecaster.forecast(inputs(wave()[np.newaxis], padding_mask=np.ones((1, 3), bool)), 5)
+        with self.assertRaisesRegex(ValueError, "id_mask holds fractions"):
+            forecaster.forecast(inputs(wave()[np.newaxis], id_mask=np.full((1, 512), 0.5)), 5)
+        with self.assertRaisesRegex(ValueError, r"shape \[512\]"):
+            forecaster.forecast(inputs(wave()), 5)
+
+    def test_devices_and_slow_paths_are_said(self) -> None:
+        toto = Toto(engine())
+        with self.assertWarnsRegex(UserWarning, "runs on the CPU"):
+            toto.to("cuda")
+        with self.assertWarnsRegex(UserWarning, "slow"):
+            TotoForecaster(toto).forecast(inputs(wave(64)[np.newaxis]), 3, use_kv_cache=False)
+        self.assertEqual(toto.compile(mode="reduce-overhead").engine.mode, "reduce-overhead")
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
+class Torch(unittest.TestCase):
+    """PyTorch is no part of any extra: this runs where it happens to be installed."""
+
+    def test_torch_in_torch_out(self) -> None:
+        import torch
+
+        series = torch.from_numpy(np.stack([wave(), wave(level=3)])).requires_grad_()
+        masked = MaskedTimeseries(
+            series=series,
+            padding_mask=torch.full_like(series, True, dtype=torch.bool),
+            id_mask=torch.zeros_like(series),
+            timestamp_seconds=torch.zeros_like(series),
+            time_interval_seconds=torch.full((2,), 900),
+        ).to(torch.device("cpu"))
+        forecast = TotoForecaster(Toto(engine())).forecast(masked, 20, num_samples=16)
+        expected = TotoForecaster(engine()).forecast(inputs(series.detach().numpy()), 20, num_samples=16)
+        for given, wanted in (
+            (forecast.mean, expected.mean),
+            (forecast.samples, expected.samples),
+            (forecast.median, expected.median),
+            (forecast.std, expected.std),
+            (forecast.quantile(0.1), expected.quantile(0.1)),
+            (forecast.quantile(torch.tensor(0.1)), expected.quantile(np.float32(0.1))),
+        ):
+            self.assertIsInstance(given, torch.Tensor)
+            np.testing.assert_array_equal(given.numpy(), wanted)
+
+    @unittest.skipUnless(importlib.util.find_spec("toto"), "needs toto-ts")
+    def test_the_example_of_toto_ts(self) -> None:
+        """As its package carries it; changed are the imports, the name of the model and the device."""
+        import torch
+
+        text = importlib.metadata.metadata("toto-ts")["Description"] or importlib.metadata.metadata("toto-ts").get_payload()
+        (code,) = [b for b in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "TotoForecaster(toto.model)" in b]
+        for old, new in (
+            (r"from toto\.[a-z.]+ import", "from totocpp import"),
+            (r"Datadog/Toto-Open-Base-1.0", "toto-mini"),
+            (r"'cuda'", "'cpu'"),
+        ):
+            code, changed = re.subn(old, new, code)
+            self.assertGreater(changed, 0, old)
+        names: dict[str, Any] = {}
+        exec(code, names)
+        self.assertIs(names["Toto"], Toto)
+        self.assertEqual(names["prediction_samples"].shape, (1, 7, 336, 256))
+        for name in ("median_prediction", "lower_quantile", "upper_quantile"):
+            self.assertIsInstance(names[name], torch.Tensor)
+            self.assertEqual(names[name].shape, (1, 7, 336))
+
+    def test_tensors_of_all_kinds(self) -> None:
+        import torch
+
+        values = np.round(wave(200) * 8)
+        expected = engine().forecast(values, 5).mean
+        for kind in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32):
+            given = torch.from_numpy(values).to(kind)
+            np.testing.assert_array_equal(engine().forecast(given, 5).mean, expected)
+        pipe = totocpp.TotoPipeline.from_pretrained(torch_dtype=torch.bfloat16)
+        self.assertEqual(pipe.predict(torch.from_numpy(values), 3, num_samples=4)[0].samples.shape, (4, 3))
+
+    def test_beside_pytorch_in_one_process(self) -> None:
+        import torch
+
+        torch.set_num_threads(2)
+        expected = engine().forecast(wave(), 50, samples=8).samples
+        for _ in range(3):
+            torch.randn(256, 256) @ torch.randn(256, 256)
+            np.testing.assert_array_equal(engine().forecast(wave(), 50, samples=8).samples, expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The Python package as a user gets it: check_python.sh BUILD_FOLDER, which holds libtoto.a and toto.
+# Builds the wheel, installs it in an empty virtual environment where there is no compiler, runs the
+# tests with NumPy alone, then those of the adapters, and checks the types.
+set -euo pipefail
+build=$(realpath "$1")
+work=$build/python
+source=$PWD
+
+python3 - <<'PYTHON' || tools/setup.sh python
+import ensurepip, os, sys, sysconfig, venv
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
+PYTHON
+
+# The library is linked as it was built and tested; `pip install .` compiles it.
+rm -rf "$work/wheel" "$work/venv"
+mkdir -p "$work/wheel"
+[ -x "$work/builder/bin/pip" ] || python3 -m venv "$work/builder"
+"$work/builder/bin/pip" wheel . --quiet --no-deps --wheel-dir "$work/wheel" \
+  --config-settings build-dir="$work/cmake" --config-settings cmake.define.TOTO_LIBRARY="$build/libtoto.a"
+wheel=$(ls "$work"/wheel/*.whl)
+
+python3 -m venv "$work/venv"
+export TOTO_COMMAND=$build/toto WHEEL=$wheel PYTHONDONTWRITEBYTECODE=1
+export XDG_CACHE_HOME=$work/cache  # nothing of the user's is read or left behind
+unset PYTHONPATH
+in_venv() { env PATH="$work/venv/bin" "$@"; }
+in_venv pip install --quiet --disable-pip-version-check "$wheel"
+! in_venv sh -c true 2>/dev/null || { echo "error: there is more than Python on the path" >&2; exit 1; }
+echo "python: $(basename "$wheel"), $(stat -c %s "$wheel") bytes"
+
+cd tests/python
+in_venv python -W error::DeprecationWarning:totocpp -m unittest discover -p '*_test.py'
+
+# What the adapters adapt to. In these tests a module that is missing is a failure.
+python=$work/venv/bin/python
+"$python" -m pip install --quiet --disable-pip-version-check "$wheel[pandas,gluonts,nixtla,ray,fugue]" matplotlib mypy
+TOTOCPP_EXTRAS=required "$python" -m unittest adapters_test backtest_test docs_test distributed_test
+cd "$work"
+"$python" -m mypy --config-file "$source/pyproject.toml" --cache-dir "$work/mypy"
