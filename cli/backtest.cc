@@ -66,7 +66,7 @@ class Forecasts {
   Forecasts(const Forecasts&) = delete;
   Forecasts& operator=(const Forecasts&) = delete;
 
-  backtest::ForecastSource& source() { return source_; }
+  backtest::EngineSource& source() { return source_; }
   const std::string& problem() const { return cache_.problem(); }
   void show(Progress& progress) {
     options_.progress = [&progress](std::size_t done, std::size_t total) {
@@ -76,8 +76,11 @@ class Forecasts {
 
  private:
   static backtest::SourceOptions options_for(const BacktestRequest& request, std::size_t lag) {
-    backtest::SourceOptions options{
-        .transform = request.run.transform, .lag = lag, .forecast = request.forecast};
+    backtest::SourceOptions options{.transform = request.run.transform,
+                                    .return_scale = request.run.return_scale,
+                                    .lag = lag,
+                                    .reuse_prefixes = request.reuse_prefixes,
+                                    .forecast = request.forecast};
     options.forecast.cancelled = InterruptGuard::interrupted;
     return options;
   }
@@ -87,14 +90,28 @@ class Forecasts {
   backtest::EngineSource source_;
 };
 
-std::vector<SymbolResult> walk(const BacktestRequest& request, const backtest::RunPlan& plan,
-                               const Engine& engine, std::size_t lag, const std::string& job) {
+struct Walk {
+  std::vector<SymbolResult> results;
+  std::string work;  // what the network had to do, a sentence
+};
+
+std::string described_work(const backtest::EngineSource& source) {
+  const auto& [computed, reused] = source.patches();
+  if (source.num_computed() == 0) return "Every forecast was in the cache.";
+  return fmt::format(
+      "{} forecasts were computed: {} patches of context, {} more taken over from earlier windows.",
+      source.num_computed(), computed, reused);
+}
+
+Walk walk(const BacktestRequest& request, const backtest::RunPlan& plan, const Engine& engine,
+          std::size_t lag, const std::string& job) {
   Forecasts forecasts(request, engine, lag, !request.no_cache);
   Progress progress(job, "forecasts", request.progress);
   forecasts.show(progress);
   auto answers = backtest::forecast_all(plan.symbols, forecasts.source());
   if (!forecasts.problem().empty()) print_warning(forecasts.problem());
-  return backtest::evaluate(plan.symbols, std::move(answers), request.run.strategies);
+  return {backtest::evaluate(plan.symbols, std::move(answers), request.run.strategies),
+          described_work(forecasts.source())};
 }
 
 // The same run decided one bar earlier or later: an edge that a bar of delay destroys is none.
@@ -103,7 +120,7 @@ std::vector<SymbolResult> lag_test(const BacktestRequest& request,
                                    std::size_t lag) {
   backtest::RunOptions options = request.run;
   options.lag = lag;
-  return walk(request, backtest::plan_run(bars, options), engine, lag, "decision lag");
+  return walk(request, backtest::plan_run(bars, options), engine, lag, "decision lag").results;
 }
 
 LookaheadCheck prove(const BacktestRequest& request, std::span<const SymbolResult> results,
@@ -194,8 +211,8 @@ int run(const BacktestRequest& request) {
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(request.engine);
   for (const std::string& warning : loaded.warnings) print_warning(warning);
-  const std::vector<SymbolResult> results =
-      walk(request, plan, loaded.engine, request.run.lag, "forecast");
+  const Walk walked = walk(request, plan, loaded.engine, request.run.lag, "forecast");
+  const std::vector<SymbolResult>& results = walked.results;
   const LookaheadCheck lookahead = prove(request, results, loaded.engine);
   backtest::ReportInput report{.results = results,
                                .engine = loaded.block(),
@@ -212,9 +229,9 @@ int run(const BacktestRequest& request) {
   const std::string json = backtest::results_json(results, loaded.block(), request.settings);
   write_all(request, results, json, backtest::report_html(report));
   publish(request.json, json,
-          fmt::format("{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
+          fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
                       "returns.csv, report.html\n",
-                      table(results), backtest::lookahead_sentence(lookahead),
+                      table(results), walked.work, backtest::lookahead_sentence(lookahead),
                       io::one_line(request.output_dir)));
   if (!lookahead.passed()) {
     print_line(fmt::format("error: the no-lookahead proof failed: {}", lookahead.first_difference));

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "backtest_settings.h"
 #include "base/error.h"
-#include "io/atomic_file.h"
 #include "output.h"
 
 namespace toto::cli {
@@ -39,112 +39,6 @@ bool is_second(const Choice& choice, std::string_view first, std::string_view se
          io::quoted(choice.text), first, second);
   }
   return choice.text == second;
-}
-
-// ---------------------------------------------------------------------------------- from results
-
-struct NamedFlag {
-  std::string_view name;
-  std::optional<std::string>* value;
-};
-struct NamedSwitch {
-  std::string_view name;
-  bool* value;
-  bool negated;  // the setting is true where the flag is not given
-};
-
-std::vector<NamedFlag> named_flags(BacktestFlags& flags) {
-  return {{"windows", &flags.windows},
-          {"from", &flags.from},
-          {"to", &flags.to},
-          {"decision_lag", &flags.decision_lag},
-          {"context", &flags.context},
-          {"transform", &flags.transform},
-          {"point", &flags.point},
-          {"samples", &flags.samples},
-          {"asset", &flags.asset},
-          {"strategies", &flags.strategies},
-          {"ci_multiplier", &flags.ci_multiplier},
-          {"fill", &flags.fill},
-          {"fee_bps", &flags.fee_bps},
-          {"slippage_bps", &flags.slippage_bps},
-          {"borrow_apr", &flags.borrow_apr},
-          {"model", &flags.common.model},
-          {"mode", &flags.common.mode},
-          {"dtype", &flags.common.dtype},
-          {"isa", &flags.common.isa},
-          {"threads", &flags.common.threads},
-          {"seed", &flags.common.seed}};
-}
-
-std::vector<NamedSwitch> named_switches(BacktestFlags& flags) {
-  return {{"tune_offsets", &flags.tune_offsets, false},
-          {"prove_no_lookahead", &flags.prove_no_lookahead, false},
-          {"lag_test", &flags.no_lag_test, true},
-          {"no_kv_cache", &flags.common.no_kv_cache, false}};
-}
-
-std::vector<std::string> strings_of(const Json& value, const std::string& where) {
-  std::vector<std::string> items;
-  for (const Json& item : value.array) {
-    if (item.kind != Json::Kind::string) {
-      fail(ErrorCode::corrupt_file, "{} holds {}, expected text", where, io::described(item));
-    }
-    items.push_back(item.string);
-  }
-  return items;
-}
-
-// A value of the file as it would stand on the command line.
-std::string as_flag(const Json& value, const std::string& where) {
-  switch (value.kind) {
-    case Json::Kind::string:
-      return value.string;
-    case Json::Kind::integer:
-      return fmt::format("{}", value.integer);
-    case Json::Kind::real:
-      return fmt::format("{}", value.real);
-    case Json::Kind::array:
-      return fmt::format("{}", fmt::join(strings_of(value, where), ","));
-    default:
-      fail(ErrorCode::corrupt_file, "{} is {}, expected a number or text", where,
-           io::described(value));
-  }
-}
-
-// What the command line leaves open comes from the file. A new period replaces the old one whole.
-void take_over(BacktestFlags& flags, const std::string& path) {
-  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-  const Json results = io::parse_json(io::read_file(path, kMaxBytes), path);
-  const Json* settings = results.find("settings");
-  if (settings == nullptr || settings->kind != Json::Kind::object) {
-    fail(ErrorCode::corrupt_file,
-         "{}: has no \"settings\" object, expected the results.json of a backtest", path);
-  }
-  const bool new_period = flags.windows || flags.from || flags.to;
-  const auto named = named_flags(flags);
-  const auto switches = named_switches(flags);
-  for (const auto& [name, value] : settings->object) {
-    const std::string where = fmt::format("{}: the setting {}", path, io::quoted(name));
-    const auto is_name = [&key = name](const auto& item) { return item.name == key; };
-    if (name == "data") {
-      if (flags.data.empty()) flags.data = strings_of(value, where);
-      continue;
-    }
-    const auto flag = std::find_if(named.begin(), named.end(), is_name);
-    if (flag != named.end()) {
-      const bool of_period = name == "windows" || name == "from" || name == "to";
-      if (value.kind == Json::Kind::null || *flag->value || (of_period && new_period)) continue;
-      *flag->value = as_flag(value, where);
-      continue;
-    }
-    const auto toggle = std::find_if(switches.begin(), switches.end(), is_name);
-    if (toggle == switches.end() || value.kind != Json::Kind::boolean) {
-      fail(ErrorCode::corrupt_file, "{} is {}, expected {}", where, io::described(value),
-           toggle == switches.end() ? "no such setting" : "true or false");
-    }
-    *toggle->value |= value.boolean != toggle->negated;
-  }
 }
 
 // -------------------------------------------------------------------------------------- settings
@@ -188,6 +82,15 @@ void read_rules(const BacktestFlags& flags, backtest::RunOptions& run) {
   }
   if (const auto transform = find_choice(flags.transform, "--transform")) {
     run.transform = parse_choice(*transform, backtest::parse_transform);
+  }
+  if (const auto scale = find_choice(flags.return_scale, "--return-scale")) {
+    run.return_scale = decimal_number(*scale, 1e-3, 1e6);
+    if (run.return_scale != 1 && run.transform == backtest::Transform::price) {
+      fail(
+          ErrorCode::invalid_argument,
+          "--return-scale is {} with --transform price, expected pct or log: prices are not scaled",
+          io::quoted(scale->text));
+    }
   }
   if (const auto asset = find_choice(flags.asset, "--asset"); asset && asset->text != "auto") {
     if (asset->text != "stock" && asset->text != "crypto") {
@@ -267,7 +170,7 @@ Json json_flag(bool value) {
   return json;
 }
 
-// Every setting in force, defaults too, under the names take_over() knows.
+// Every setting in force, defaults too, under the names SettingsFiles knows.
 Json describe(const BacktestRequest& request, const BacktestFlags& flags) {
   const backtest::RunOptions& run = request.run;
   const Json null;
@@ -289,6 +192,7 @@ Json describe(const BacktestRequest& request, const BacktestFlags& flags) {
   add("decision_lag", json_number(static_cast<double>(run.lag)));
   add("context", json_number(request.forecast.max_context));
   add("transform", json_text(std::string(name_of(run.transform))));
+  add("return_scale", json_number(run.return_scale));
   add("point", json_text(name_of(request.forecast.point)));
   add("samples",
       request.forecast.num_samples > 0 ? json_number(request.forecast.num_samples) : null);
@@ -330,6 +234,10 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
       .option("--context", "N", flags.context, "points of history used at most (default 4096)")
       .option("--transform", "T", flags.transform,
               "what is forecast: pct, log or price (default pct)")
+      .option(
+          "--return-scale", "X", flags.return_scale,
+          "what changes are multiplied by before the network sees them, and its answers divided "
+          "by: 100 is percent (default 1)")
       .option("--point", "SPEC", flags.point,
               "the predicted price (default median; with --samples trimmed_mean_10)")
       .option("--samples", "N", flags.samples,
@@ -350,6 +258,10 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
       .flag("--prove-no-lookahead", flags.prove_no_lookahead,
             "make every decision again with all later rows replaced by noise")
       .flag("--no-lag-test", flags.no_lag_test, "leave out the run with the other decision lag")
+      .flag("--no-prefix-reuse", flags.no_prefix_reuse,
+            "compute every context from its beginning; slower, the same bits")
+      .option("--config", "FILE", flags.config,
+              "settings from a file, `name = value` lines or JSON; flags and variables win over it")
       .option("--from-results", "FILE", flags.from_results,
               "take the settings of an earlier results.json; flags win over it")
       .option("--output-dir", "DIR", flags.output_dir, "where files go (default backtest-out)")
@@ -359,8 +271,9 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
   command.note(kVariablesNote);
 }
 
-BacktestRequest make_backtest_request(BacktestFlags flags) {
-  if (flags.from_results) take_over(flags, *flags.from_results);
+namespace {
+
+BacktestRequest checked_request(const BacktestFlags& flags) {
   if (flags.data.empty()) {
     fail(ErrorCode::invalid_argument,
          "DATA is required: files of bars, or folders of them; see `toto backtest --help`");
@@ -379,12 +292,27 @@ BacktestRequest make_backtest_request(BacktestFlags flags) {
   if (flags.output_dir) request.output_dir = *flags.output_dir;
   request.json = flags.json;
   request.no_cache = flags.common.no_cache;
+  request.reuse_prefixes = !flags.no_prefix_reuse;
   request.progress = flags.progress;
   request.engine = resolve_settings(flags.common);
   check_available(request.engine);
   request.forecast.seed = request.engine.seed;
   request.settings = describe(request, flags);
   return request;
+}
+
+}  // namespace
+
+BacktestRequest make_backtest_request(BacktestFlags flags) {
+  SettingsFiles files;
+  if (flags.config) files.take_config(flags, *flags.config);
+  if (flags.from_results) files.take_results(flags, *flags.from_results);
+  try {
+    return checked_request(flags);
+  } catch (const Error& error) {
+    files.explain(error);
+    throw;
+  }
 }
 
 }  // namespace toto::cli

@@ -176,5 +176,44 @@ TEST(Allocation, LoadingStaysWithinItsBounds) {
   }
 }
 
+TEST(Allocation, AnyAllocationMayFailInASession) {
+  const TemporaryFolder folder;
+  const Engine engine = Engine::load(made_model(folder), {.threads = 1});
+  const Series whole = walk(1, 80, 2);
+  std::vector<float> more;
+  for (int v = 0; v < 2; ++v) {
+    for (int t = 60; t < 80; ++t) more.push_back(whole.values[v * 80 + t]);
+  }
+  Series begun = whole;
+  begun.values.clear();
+  for (int v = 0; v < 2; ++v) {
+    for (int t = 0; t < 60; ++t) begun.values.push_back(whole.values[v * 80 + t]);
+  }
+  const ForecastOptions options;
+  const std::vector<float> expected = engine.forecast(whole, options).mean;
+  // The session takes its history over: copying it is the test's own affair.
+  const auto copy_of_history = [&begun] {
+    const long due = fail_at.exchange(0);
+    Series copy = begun;
+    fail_at = due;
+    return copy;
+  };
+  EXPECT_GT(fail_each_allocation([&] {
+              Session session = engine.open(copy_of_history());
+              session.forecast(options);
+              session.append(more);
+              session.forecast(options);
+            }),
+            20);
+  // One that goes on after every failure: what failed has not happened.
+  Session session = engine.open(begun);
+  session.forecast(options);
+  fail_each_allocation([&] {
+    if (session.series().length() == 60) session.append(more);
+    EXPECT_EQ(session.forecast(options).mean, expected);
+  });
+  EXPECT_EQ(session.series().values, whole.values);
+}
+
 }  // namespace
 }  // namespace toto

@@ -132,11 +132,69 @@ TEST_F(BacktestTest, ARunCanBeRepeatedFromItsResults) {
   expect_refusal(3, {"none.json", "settings"}, {"backtest", "--from-results", "none.json"});
 }
 
+TEST_F(BacktestTest, SettingsComeFromAFileToo) {
+  bars("AAA.csv", 120, 1);
+  const std::vector<std::string> flags = {"AAA.csv",
+                                          "--windows",
+                                          "6",
+                                          "--fee-bps",
+                                          "2.5",
+                                          "--strategies",
+                                          "simple,maxdiff",
+                                          "--return-scale",
+                                          "100",
+                                          "--tune-offsets",
+                                          "--no-lag-test",
+                                          "--output-dir",
+                                          "one"};
+  ASSERT_EQ(backtest(flags).exit_code, 0);
+  file("run.conf",
+       "# costs of my broker\r\n data = AAA.csv\nwindows=6\nfee_bps = 2.5\n\n"
+       "strategies = simple, maxdiff\nreturn_scale = 100\ntune_offsets = true\nlag_test = false\n");
+  file("run.json", R"({"data": ["AAA.csv"], "windows": 6, "fee_bps": 2.5, "return_scale": 100,
+                       "strategies": ["simple", "maxdiff"], "tune_offsets": true, "lag_test": false})");
+  for (const char* name : {"run.conf", "run.json", "one/results.json"}) {
+    const Result result = backtest({"--config", name, "--output-dir", "two"});
+    ASSERT_EQ(result.exit_code, 0) << name << result.err;
+    for (const char* output : {"results.json", "forecasts.csv", "trades.csv"}) {
+      EXPECT_EQ(written("one", output), written("two", output)) << name;
+    }
+  }
+  const Result won = backtest({"--config", "run.conf", "--windows", "3", "--json", "-"});
+  EXPECT_EQ(at(at(json_of(won), "settings"), "windows").integer, 3) << "a flag wins";
+  const Result variable = run({"backtest", "--config", "run.conf", "--json", "-"},
+                              {{"TOTO_CACHE_DIR", path("cache")}, {"TOTO_SEED", "9"}});
+  EXPECT_EQ(at(at(json_of(variable), "settings"), "seed").string, "9");
+}
+
+TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
+  bars("AAA.csv", 120, 1);
+  file("bad.conf", "");
+  const auto refused = [&](const std::string& text, std::string_view what,
+                           std::string_view expected) {
+    file("bad.conf", text);
+    expect_refusal(3, {"bad.conf", what, expected},
+                   {"backtest", "AAA.csv", "--config", "bad.conf"});
+  };
+  refused("windows = 5\nwidows = 6\n", "line 2: there is no setting \"widows\"",
+          "did you mean windows?");
+  refused("windows = 5\n\nwindows = 6\n", "line 3", "second time");
+  refused("windows 5\n", "line 1", "name = value");
+  refused("windows = many\n", "line 1: windows is \"many\"", "whole number");
+  refused("transform = sqrt\n", "line 1: transform", "pct, log or price");
+  refused("threads = 0\n", "line 1: threads", "whole number");
+  refused("tune_offsets = maybe\n", "tune_offsets", "true or false");
+  refused("{\"windows\": 5, \"fee_bp\": 1}", "no setting \"fee_bp\"", "did you mean fee_bps?");
+  refused("{\"windows\": 5", "bad.conf", "");
+  expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--config", "gone.conf"});
+  expect_refusal(2, {"--return-scale", "--transform price"},
+                 {"backtest", "AAA.csv", "--return-scale", "100", "--transform", "price"});
+}
+
 TEST_F(BacktestTest, ThreadsModesAndTheCacheChangeNothing) {
   bars("AAA.csv", 120, 1);
-  const std::vector<std::string> base = {"AAA.csv", "--windows", "8", "--no-lag-test"};
-  const auto forecasts = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), base.begin(), base.end());
+  const auto forecasts = [&](std::vector<std::string> more, const std::string& windows = "8") {
+    more.insert(more.begin(), {"AAA.csv", "--no-lag-test", "--windows", windows});
     const Result result = backtest(more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return written("backtest-out", "forecasts.csv");
@@ -149,6 +207,9 @@ TEST_F(BacktestTest, ThreadsModesAndTheCacheChangeNothing) {
   EXPECT_EQ(forecasts({"--threads", "1", "--no-cache"}), expected);
   EXPECT_EQ(forecasts({"--mode", "reduce-overhead", "--no-cache"}), expected);
   EXPECT_EQ(forecasts({"--isa", "reference", "--no-cache"}), expected);
+  // Windows enough that later ones go on from earlier ones: the bundled model's patch is 24 points.
+  const std::string reused = forecasts({"--no-cache"}, "60");
+  EXPECT_EQ(forecasts({"--no-cache", "--no-prefix-reuse"}, "60"), reused);
 }
 
 TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {

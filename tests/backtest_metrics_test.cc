@@ -184,30 +184,34 @@ TEST(DieboldMariano, StudentTailAgreesWithBoost) {
 TEST(Transform, ChangesOverTheLagEndAtTheDecision) {
   const std::vector<double> prices = {100, 110, 121, 60.5, 9999};
   std::vector<float> context;
-  make_context(Transform::pct, prices, 3, 1, 100, context);
+  make_context(Transform::pct, 1, prices, 3, 1, 100, context);
   EXPECT_EQ(context, (std::vector<float>{0.1f, 0.1f, -0.5f}));
-  make_context(Transform::pct, prices, 3, 2, 100, context);
+  make_context(Transform::pct, 1, prices, 3, 2, 100, context);
   EXPECT_EQ(context, (std::vector<float>{0.21f, -0.45f}));
-  make_context(Transform::pct, prices, 3, 1, 2, context);
+  make_context(Transform::pct, 1, prices, 3, 1, 2, context);
   EXPECT_EQ(context, (std::vector<float>{0.1f, -0.5f}));
-  make_context(Transform::log, prices, 3, 1, 1, context);
+  make_context(Transform::log, 1, prices, 3, 1, 1, context);
   EXPECT_FLOAT_EQ(context[0], std::log(0.5f));
-  make_context(Transform::price, prices, 3, 2, 100, context);
+  make_context(Transform::price, 1, prices, 3, 2, 100, context);
   EXPECT_EQ(context, (std::vector<float>{100, 110, 121, 60.5}));
   EXPECT_EQ(num_points(Transform::pct, 3, 2), 2u);
   EXPECT_EQ(num_points(Transform::pct, 0, 2), 0u);
   EXPECT_EQ(num_points(Transform::price, 3, 2), 4u);
-  EXPECT_EQ(to_price(Transform::pct, 0.25, 80), 100);
-  EXPECT_NEAR(to_price(Transform::log, std::log(1.25), 80), 100, 1e-12);
-  EXPECT_EQ(to_price(Transform::price, 7, 80), 7);
+  EXPECT_EQ(to_price(Transform::pct, 1, 0.25, 80), 100);
+  EXPECT_NEAR(to_price(Transform::log, 1, std::log(1.25), 80), 100, 1e-12);
+  EXPECT_EQ(to_price(Transform::price, 1, 7, 80), 7);
+  make_context(Transform::pct, 100, prices, 3, 1, 1, context);
+  EXPECT_EQ(context, std::vector<float>{static_cast<float>(100 * (prices[3] / prices[2] - 1))});
+  EXPECT_EQ(to_price(Transform::pct, 100, 25, 80), 100);
+  EXPECT_NEAR(to_price(Transform::log, 100, 100 * std::log(1.25), 80), 100, 1e-12);
 }
 
 TEST(Transform, ChangesBeyondFloatAreRefusedWithTheirLine) {
   const Bars bars = make_bars({{1, 1, 1, 1e-30}, {1, 1, 1, 1e30}});
   io::expect_error(ErrorCode::corrupt_file, {"TEST.csv: line 3", "close 1e+30 after 1e-30"},
-                   [&] { check_changes(bars, Transform::pct, 1); });
-  check_changes(bars, Transform::log, 1);
-  check_changes(bars, Transform::price, 1);
+                   [&] { check_changes(bars, Transform::pct, 1, 1); });
+  check_changes(bars, Transform::log, 1, 1);
+  check_changes(bars, Transform::price, 1, 1);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "backtest/lookahead.h"
 #include "backtest/run.h"
 #include "backtest_fixture.h"
+#include "base/elementary.h"
 #include "io_fixture.h"
 #include "test_model.h"
 
@@ -242,6 +243,7 @@ class EngineSourceTest : public ::testing::Test {
     EngineSource source(engine_, options_, cache);
     auto result = forecast_all(plans, source);
     computed_ = source.num_computed();
+    patches_ = source.patches();
     return result;
   }
   testing::TemporaryFolder models_;
@@ -249,6 +251,7 @@ class EngineSourceTest : public ::testing::Test {
   Engine engine_;
   SourceOptions options_;
   std::size_t computed_ = 0;
+  PatchCounts patches_;
 };
 
 TEST_F(EngineSourceTest, ForecastsAreTheEnginesMappedToPrices) {
@@ -289,6 +292,73 @@ TEST_F(EngineSourceTest, EqualContextsAreForecastOnceAndBatchesChangeNothing) {
   for (std::size_t i = 0; i < plan.symbols.size(); ++i) {
     ForecastCache alone;
     EXPECT_EQ(forecasts({&plan.symbols[i], 1}, alone)[0], together[i]) << i;
+  }
+}
+
+// The model's patch is 8 points: from the ninth window on every context goes on where that of eight
+// windows before ended.
+TEST_F(EngineSourceTest, LaterWindowsGoOnWhereEarlierOnesEndedWithTheSameBits) {
+  const std::vector<Bars> bars = {random_bars(10, 200, "A"), random_bars(11, 150, "B")};
+  RunOptions options;
+  options.windows = 60;
+  for (const Transform transform : {Transform::pct, Transform::price}) {
+    for (const std::size_t lag : {1u, 3u}) {
+      for (const int samples : {0, 12}) {
+        options.transform = options_.transform = transform;
+        options.lag = options_.lag = lag;
+        options_.forecast.num_samples = samples;
+        const RunPlan plan = plan_run(bars, options);
+        ForecastCache cache, other;
+        options_.reuse_prefixes = false;
+        const auto expected = forecasts(plan.symbols, other);
+        EXPECT_EQ(patches_.reused, 0);
+        const std::int64_t all = patches_.computed;
+        options_.reuse_prefixes = true;
+        EXPECT_EQ(forecasts(plan.symbols, cache), expected);
+        EXPECT_EQ(computed_, 2 * 60 * 4u);
+        EXPECT_EQ(patches_.computed + patches_.reused, all);
+        // 8 of 60 windows begin anew, 52 compute one patch.
+        EXPECT_LT(patches_.computed, all / 4) << all;
+      }
+    }
+  }
+  // A window that slides has nothing to go on from.
+  options_ = {};
+  options_.forecast.max_context = 64;
+  options.lag = 1;
+  options.transform = Transform::pct;
+  const RunPlan plan = plan_run(bars, options);
+  ForecastCache cache, other;
+  const auto sliding = forecasts(plan.symbols, cache);
+  EXPECT_EQ(patches_.reused, 0);
+  options_.reuse_prefixes = false;
+  EXPECT_EQ(forecasts(plan.symbols, other), sliding);
+}
+
+TEST_F(EngineSourceTest, ChangesCanBeShownToTheNetworkInPercent) {
+  const std::vector<Bars> bars = {random_bars(12, 80)};
+  RunOptions options;
+  options.windows = 1;
+  for (const Transform transform : {Transform::pct, Transform::log}) {
+    options.transform = options_.transform = transform;
+    options_.return_scale = 100;
+    const RunPlan plan = plan_run(bars, options);
+    ForecastCache cache;
+    const TargetForecast close = forecasts(plan.symbols, cache)[0][0][0];
+    Series series;
+    for (std::size_t i = 1; i < 79; ++i) {
+      const double ratio = bars[0].close[i] / bars[0].close[i - 1];
+      const double change = transform == Transform::pct ? ratio - 1 : elementary::log(ratio);
+      series.values.push_back(static_cast<float>(100 * change));
+    }
+    const double median = engine_.forecast(series, {.horizon = 1}).median[0];
+    const double last = bars[0].close[78];
+    EXPECT_EQ(close.point, transform == Transform::pct ? last * (1 + median / 100)
+                                                       : last * elementary::exp(median / 100));
+    // The network's smallest scale no longer dwarfs the changes.
+    options_.return_scale = 1;
+    const TargetForecast wide = forecasts(plan.symbols, cache)[0][0][0];
+    EXPECT_LT(close.quantiles[8] - close.quantiles[0], (wide.quantiles[8] - wide.quantiles[0]) / 3);
   }
 }
 

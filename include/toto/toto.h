@@ -199,6 +199,55 @@ struct ModelInfo {
   std::vector<std::string> warnings;  // unknown tensors, a cache that cannot be used
 };
 
+// What a session keeps at most.
+struct SessionOptions {
+  // Of the network's keys and values. One context takes `bytes` of SessionStats; a series that
+  // grows point by point uses up to patch_size of them, one for each way to fall into patches. A
+  // context that does not fit is computed anew every time.
+  std::size_t max_bytes = std::size_t{128} << 20;
+  // Points of history. When there are more, the oldest go until three quarters are left: the
+  // context then begins later, and the next forecasts begin anew.
+  std::size_t max_length = std::size_t{1} << 20;
+};
+
+struct SessionStats {
+  std::int64_t forecasts = 0;
+  std::int64_t patches_reused = 0;  // of the contexts of all forecasts, once for all variates
+  std::int64_t patches_computed = 0;
+  std::int64_t points_dropped = 0;  // beyond SessionOptions::max_length
+  int contexts = 0;                 // kept now
+  std::size_t bytes = 0;            // that they take
+};
+
+// A series that grows. Every forecast is, bit for bit, Engine::forecast(session.series(), options);
+// what the network made of earlier contexts is kept, so that only the patches that are new, or fall
+// differently into the grid, are computed. Patches are counted back from the latest point: after
+// appending a multiple of patch_size only the new ones are computed, after one point what was kept
+// patch_size points ago goes on. Reference mode computes everything.
+//
+// Movable, not copyable; one thread at a time. Keeps the engine's model alive.
+class Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // [variate][new point]; NaN is missing. The latest points of a mask count, per-point group ids go
+  // on with their last. A known future is out of date then, and forgotten.
+  void append(std::span<const float> values);
+  void set_known_future(std::vector<float> values);  // Series::future_exogenous
+
+  Forecast forecast(const ForecastOptions& options = {});
+  const Series& series() const noexcept;  // what is forecast from
+  SessionStats stats() const noexcept;
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 // Immutable after load apart from scratch memory; forecasts from several threads are safe and take
 // turns. Movable, not copyable.
 class Engine {
@@ -216,6 +265,12 @@ class Engine {
   void forecast_into(std::span<const Series> batch, const ForecastOptions& options,
                      std::vector<Forecast>& out) const;
 
+  // A session that begins with this history.
+  Session open(Series history, const SessionOptions& options = {}) const;
+  // Many sessions of this engine at once, each as its own forecast() would answer.
+  void forecast_into(std::span<Session* const> sessions, const ForecastOptions& options,
+                     std::vector<Forecast>& out) const;
+
   Trace trace(const Series& series, int horizon) const;
 
   const ModelInfo& model() const noexcept;
@@ -229,9 +284,10 @@ class Engine {
   std::string kv_cache_name() const;      // which cache holds keys and values
 
  private:
+  friend class Session;
   struct Impl;
-  explicit Engine(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Engine(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;  // sessions share it
 };
 
 // The CPU's best instruction set among those this build has kernels for.

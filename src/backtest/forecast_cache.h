@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,9 @@ using RawForecast = std::array<float, 1 + kNumLevels>;
 struct ContextKey {
   std::uint64_t high = 0, low = 0;
   bool operator==(const ContextKey&) const = default;
+  struct Hash {
+    std::size_t operator()(const ContextKey& key) const { return key.low; }
+  };
 };
 ContextKey key_of(std::span<const float> context);
 
@@ -43,15 +48,16 @@ class ForecastCache {
   std::size_t num_loaded() const { return num_loaded_; }  // entries the file had
 
  private:
-  struct Hash {
-    std::size_t operator()(const ContextKey& key) const { return key.low; }
-  };
   void load();
   void append(std::string_view bytes);
 
   std::string path_;    // empty: no file
   std::string header_;  // what the file begins with: the full setting's digest is in it
-  std::unordered_map<ContextKey, RawForecast, Hash> entries_;
+  // Entries never go. In blocks of their own they do not end up between the large pieces of memory
+  // that come and go meanwhile, each keeping one of those from being used again.
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
+      std::make_unique<std::pmr::monotonic_buffer_resource>(std::size_t{1} << 20);
+  std::pmr::unordered_map<ContextKey, RawForecast, ContextKey::Hash> entries_{memory_.get()};
   std::size_t num_loaded_ = 0;
   std::string problem_;
 };

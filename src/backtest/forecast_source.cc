@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <unordered_set>
 #include <utility>
 
 namespace toto::backtest {
@@ -10,6 +12,8 @@ namespace {
 
 // Enough that every pass of the network is full, few enough that little is lost by an interrupt.
 constexpr std::size_t kBatch = 256;
+// Of the keys and values of the chains that go on together.
+constexpr std::size_t kChainBytes = std::size_t{192} << 20;
 
 }  // namespace
 
@@ -35,52 +39,163 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
       forecast.quantiles.size());
 }
 
+std::size_t EngineSource::points_of(const ForecastRequest& request) const {
+  return num_points(options_.transform, request.decision, options_.lag);
+}
+
+void EngineSource::make_context_of(const ForecastRequest& request,
+                                   std::vector<float>& context) const {
+  make_context(options_.transform, options_.return_scale, request.bars->prices(request.target),
+               request.decision, options_.lag,
+               static_cast<std::size_t>(options_.forecast.max_context), context);
+}
+
+void EngineSource::finished(std::size_t count) {
+  num_finished_ += count;
+  if (options_.progress) options_.progress(num_finished_, keys_.size());
+}
+
 void EngineSource::forecast(std::span<const ForecastRequest> requests,
                             std::span<TargetForecast> results) {
-  std::vector<ContextKey> keys(requests.size());
-  std::vector<float> context;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const ForecastRequest& request = requests[i];
-    make_context(options_.transform, request.bars->prices(request.target), request.decision,
-                 options_.lag, static_cast<std::size_t>(options_.forecast.max_context), context);
-    keys[i] = key_of(context);
-    const bool waits =
-        std::find(batch_keys_.begin(), batch_keys_.end(), keys[i]) != batch_keys_.end();
-    if (!waits && cache_.find(keys[i]) == nullptr) {
-      batch_keys_.push_back(keys[i]);
-      batch_.emplace_back().values = context;
-    }
-    const bool last = i + 1 == requests.size();
-    if (batch_.size() == kBatch || last) compute();
-    if (options_.progress && (i % kBatch == 0 || last)) options_.progress(i + 1, requests.size());
+  keys_.assign(requests.size(), {});
+  num_finished_ = 0;
+  for (std::size_t begin = 0; begin < requests.size();) {
+    std::size_t end = begin + 1;
+    while (end < requests.size() && requests[end].bars == requests[begin].bars) ++end;
+    forecast_symbol(requests, begin, end);
+    begin = end;
   }
+  compute();
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const RawForecast& raw = *cache_.find(keys[i]);
+    const RawForecast& raw = *cache_.find(keys_[i]);
     const double price = requests[i].bars->prices(requests[i].target)[requests[i].decision];
-    const auto mapped = [&](float value) { return to_price(options_.transform, value, price); };
+    const auto mapped = [&](float value) {
+      return to_price(options_.transform, options_.return_scale, value, price);
+    };
     results[i].point = mapped(raw[0]);
     for (std::size_t q = 0; q < kNumLevels; ++q) results[i].quantiles[q] = mapped(raw[q + 1]);
   }
 }
 
+void EngineSource::forecast_symbol(std::span<const ForecastRequest> requests, std::size_t begin,
+                                   std::size_t end) {
+  const auto patch = static_cast<std::size_t>(engine_.model().patch_size);
+  const auto max_context = static_cast<std::size_t>(options_.forecast.max_context);
+  const bool can_reuse = options_.reuse_prefixes && engine_.options().mode != Mode::reference;
+  // One chain for each target and remainder of the length.
+  std::vector<Chain> chains(kTargets.size() * patch);
+  std::unordered_set<ContextKey, ContextKey::Hash> waiting(batch_keys_.begin(), batch_keys_.end());
+  std::vector<float> context;
+  std::vector<std::size_t> alone;
+  std::size_t found = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    make_context_of(requests[i], context);
+    keys_[i] = key_of(context);
+    if (cache_.find(keys_[i]) != nullptr || !waiting.insert(keys_[i]).second) {
+      ++found;
+      continue;
+    }
+    const std::size_t points = points_of(requests[i]);
+    if (can_reuse && points <= max_context) {
+      chains[static_cast<std::size_t>(requests[i].target) * patch + points % patch].push_back(i);
+    } else {
+      alone.push_back(i);
+    }
+  }
+  finished(found);
+  std::erase_if(chains, [&](const Chain& chain) {
+    if (chain.size() == 1) alone.push_back(chain.front());
+    return chain.size() < 2;
+  });
+  for (Chain& chain : chains) {
+    std::sort(chain.begin(), chain.end(), [&](std::size_t a, std::size_t b) {
+      return requests[a].decision < requests[b].decision;
+    });
+  }
+  for (const std::size_t i : alone) {
+    make_context_of(requests[i], batch_.emplace_back().values);
+    batch_keys_.push_back(keys_[i]);
+    patches_.computed +=
+        static_cast<std::int64_t>((batch_.back().values.size() + patch - 1) / patch);
+    if (batch_.size() == kBatch) compute();
+  }
+
+  // As many chains at a time as fit: their longest contexts at the end are the largest.
+  const ModelInfo& model = engine_.model();
+  const std::size_t patch_bytes =
+      2 * sizeof(float) * static_cast<std::size_t>(model.num_layers) * model.embed_dim;
+  for (std::span<const Chain> rest(chains); !rest.empty();) {
+    std::size_t count = 0, bytes = 0;
+    while (count < std::min(rest.size(), kBatch) && (count == 0 || bytes <= kChainBytes)) {
+      bytes += patch_bytes * (points_of(requests[rest[count].back()]) / patch + 1);
+      ++count;
+    }
+    forecast_chains(requests, rest.first(count));
+    rest = rest.subspan(count);
+  }
+}
+
+void EngineSource::forecast_chains(std::span<const ForecastRequest> requests,
+                                   std::span<const Chain> chains) {
+  // Nothing may be dropped: the contexts are what the requests say.
+  constexpr SessionOptions kUnlimited{.max_bytes = std::numeric_limits<std::size_t>::max(),
+                                      .max_length = std::numeric_limits<std::size_t>::max()};
+  std::size_t longest = 0;
+  for (const Chain& chain : chains) longest = std::max(longest, chain.size());
+  std::vector<Session> sessions;
+  sessions.reserve(chains.size());
+  std::vector<Session*> active;
+  std::vector<ContextKey> active_keys;
+  std::vector<float> context;
+  for (std::size_t link = 0; link < longest; ++link) {
+    active.clear();
+    active_keys.clear();
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      if (link >= chains[c].size()) continue;
+      const std::size_t request = chains[c][link];
+      make_context_of(requests[request], context);
+      if (link == 0) {
+        Series series;
+        series.values = context;
+        sessions.push_back(engine_.open(std::move(series), kUnlimited));
+      } else {
+        sessions[c].append(std::span(context).subspan(sessions[c].series().length()));
+      }
+      active.push_back(&sessions[c]);
+      active_keys.push_back(keys_[request]);
+    }
+    engine_.forecast_into(active, backtest_options(options_), answers_);
+    keep(active_keys);
+    finished(active.size());
+  }
+  for (const Session& session : sessions) {
+    patches_.computed += session.stats().patches_computed;
+    patches_.reused += session.stats().patches_reused;
+  }
+}
+
 void EngineSource::compute() {
   if (batch_.empty()) return;
-  const ForecastOptions forecast = backtest_options(options_);
-  engine_.forecast_into(batch_, forecast, answers_);
-  const auto horizon = static_cast<std::size_t>(forecast.horizon);
+  engine_.forecast_into(std::span<const Series>(batch_), backtest_options(options_), answers_);
+  keep(batch_keys_);
+  finished(batch_.size());
+  batch_.clear();
+  batch_keys_.clear();
+}
+
+void EngineSource::keep(std::span<const ContextKey> keys) {
+  const std::size_t last = options_.lag - 1;
   std::vector<std::pair<ContextKey, RawForecast>> entries;
-  for (std::size_t i = 0; i < batch_.size(); ++i) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
     auto& [key, raw] = entries.emplace_back();
-    key = batch_keys_[i];
-    raw[0] = answers_[i].point[horizon - 1];
+    key = keys[i];
+    raw[0] = answers_[i].point[last];
     for (std::size_t q = 0; q < kNumLevels; ++q) {
-      raw[q + 1] = answers_[i].quantiles[q * horizon + horizon - 1];
+      raw[q + 1] = answers_[i].quantiles[q * options_.lag + last];
     }
   }
   cache_.add(entries);
-  num_computed_ += batch_.size();
-  batch_.clear();
-  batch_keys_.clear();
+  num_computed_ += keys.size();
 }
 
 }  // namespace toto::backtest

@@ -54,31 +54,35 @@ std::string strategy_verdict(std::span<const SymbolResult> results, Strategy str
 
 std::string forecast_verdict(std::span<const SymbolResult> results) {
   constexpr double kSignificant = 0.05;
-  std::size_t beats = 0, clearly = 0;
+  std::size_t beats = 0, clearly = 0, clearly_not = 0;
   for (const SymbolResult& result : results) {
     const ForecastAccuracy& accuracy = close_accuracy(result);
-    if (!(accuracy.model.mae < accuracy.persistence.mae)) continue;
-    ++beats;
-    if (accuracy.dm_p_value < kSignificant) ++clearly;
+    const bool better = accuracy.model.mae < accuracy.persistence.mae;
+    if (better) ++beats;
+    if (accuracy.dm_p_value < kSignificant) ++(better ? clearly : clearly_not);
   }
   if (results.size() > 1 && beats == 0) {
     return fmt::format(
         "The forecast of the close does not beat persistence, the forecast that nothing changes, "
-        "on any of {} symbols, by mean absolute error.",
-        results.size());
+        "on any of {} symbols, by mean absolute error; on {} it is significantly worse "
+        "(Diebold-Mariano, p < 0.05).",
+        results.size(), clearly_not);
   }
   if (results.size() > 1) {
     return fmt::format(
         "The forecast of the close beats persistence, the forecast that nothing changes, on {} of "
-        "{} symbols by mean absolute error, and does not on {}; on {} the difference in its favour "
-        "is significant (Diebold-Mariano, p < 0.05).",
-        beats, results.size(), results.size() - beats, clearly);
+        "{} symbols by mean absolute error, and does not on {}; it is significantly better on {} "
+        "and "
+        "significantly worse on {} (Diebold-Mariano, p < 0.05).",
+        beats, results.size(), results.size() - beats, clearly, clearly_not);
   }
   const ForecastAccuracy& accuracy = close_accuracy(results.front());
   const std::string p_value =
       std::isnan(accuracy.dm_p_value)
           ? "the difference cannot be tested"
-          : fmt::format("Diebold-Mariano p = {:.2f}, {}", accuracy.dm_p_value,
+          : fmt::format("Diebold-Mariano p {}, {}",
+                        accuracy.dm_p_value < 0.001 ? std::string("< 0.001")
+                                                    : fmt::format("= {:.3f}", accuracy.dm_p_value),
                         accuracy.dm_p_value < kSignificant ? "a significant difference"
                                                            : "no significant difference");
   return fmt::format(
@@ -86,6 +90,23 @@ std::string forecast_verdict(std::span<const SymbolResult> results) {
       "error {} against {} ({}).",
       beats == 1 ? "beats" : "does not beat", significant(accuracy.model.mae),
       significant(accuracy.persistence.mae), p_value);
+}
+
+// Bands that are too wide make careful strategies idle, too narrow ones make them reckless.
+std::string band_verdict(const ReportInput& input) {
+  constexpr double kFarOff = 0.1;
+  double sum = 0;
+  for (const SymbolResult& result : input.results) sum += close_accuracy(result).coverage_80;
+  const double mean = sum / static_cast<double>(input.results.size());
+  const std::string_view verdict = mean > 0.8 + kFarOff   ? "too wide"
+                                   : mean < 0.8 - kFarOff ? "too narrow"
+                                                          : "about right";
+  const bool scaled = input.options.transform != Transform::price && verdict == "too wide";
+  return fmt::format("The 80 % band of the close held {} of all closes: it is {}{}.",
+                     share(mean, 0), verdict,
+                     scaled && input.options.return_scale == 1
+                         ? "; --return-scale 100 shows the network percents, which may narrow it"
+                         : "");
 }
 
 std::string verdicts(const ReportInput& input) {
@@ -101,6 +122,7 @@ std::string verdicts(const ReportInput& input) {
     sentences.push_back(strategy_verdict(input.results, strategy.strategy));
   }
   sentences.push_back(forecast_verdict(input.results));
+  sentences.push_back(band_verdict(input));
   sentences.push_back(lookahead_sentence(input.lookahead));
   return section("In plain words", list_of_sentences(sentences));
 }
@@ -109,8 +131,7 @@ std::string verdicts(const ReportInput& input) {
 
 std::string headline(const ReportInput& input) {
   Table table({"Symbol", "strategy", "return", "against buy-hold", "CAGR", "volatility", "Sharpe",
-               "Sortino", "drawdown", "its bars", "Calmar", "exposure", "turnover", "trades",
-               "win rate", "profit factor", "average trade", "fees", "ambiguous"},
+               "Sortino", "drawdown", "Calmar", "trades"},
               2);
   for (const SymbolResult& result : input.results) {
     const TradingMetrics* benchmark = benchmark_of(result);
@@ -125,29 +146,42 @@ std::string headline(const ReportInput& input) {
                  percent(m.total_return),
                  {strategy.strategy == Strategy::buy_hold ? "" : percent(ahead), mark},
                  percent(m.cagr),
-                 percent(m.volatility),
+                 share(m.volatility),
                  decimal(m.sharpe),
                  decimal(m.sortino),
                  percent(m.max_drawdown),
-                 fmt::format("{}", m.max_drawdown_bars),
                  decimal(m.calmar),
-                 decimal(m.exposure),
-                 decimal(m.turnover),
-                 fmt::format("{}", m.trades),
-                 decimal(m.win_rate),
-                 decimal(m.profit_factor),
-                 percent(m.average_trade),
-                 percent(m.fees_paid),
-                 fmt::format("{}", m.ambiguous_bars)});
+                 fmt::format("{}", m.trades)});
     }
   }
-  return section("Strategies against buy-hold", table.html());
+  return section("Strategies against buy-hold",
+                 paragraph("Returns are total, after all costs; the comparison is a difference of "
+                           "total returns.",
+                           "subtitle") +
+                     table.dense().html());
+}
+
+std::string activity(const ReportInput& input) {
+  Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
+               "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
+              2);
+  for (const SymbolResult& result : input.results) {
+    for (const StrategyResult& strategy : result.strategies) {
+      const TradingMetrics& m = strategy.metrics;
+      table.add({result.plan.bars->symbol, name_of(strategy.strategy), share(m.exposure, 1),
+                 decimal(m.turnover), share(m.win_rate, 1), decimal(m.profit_factor),
+                 percent(m.average_trade), share(m.fees_paid),
+                 fmt::format("{}", m.max_drawdown_bars), fmt::format("{}", m.ambiguous_bars)});
+    }
+  }
+  return section("How they traded", table.dense().html());
 }
 
 std::string forecast_table(const ReportInput& input) {
-  Table table({"Symbol", "target", "MAE", "persistence", "ratio", "RMSE", "persistence", "sMAPE",
-               "MASE", "WQL", "persistence", "80 % band holds", "right direction", "DM p"},
-              2);
+  Table table(
+      {"Symbol", "target", "MAE", "of persistence", "ratio", "DM p", "right direction",
+       "80 % band holds", "RMSE", "of persistence", "sMAPE", "MASE", "WQL", "of persistence"},
+      2);
   for (const SymbolResult& result : input.results) {
     for (const Target target : kTargets) {
       const ForecastAccuracy& a = result.accuracy[static_cast<std::size_t>(target)];
@@ -159,23 +193,23 @@ std::string forecast_table(const ReportInput& input) {
                  {decimal(ratio, 3), ratio < 1   ? Table::Mark::better
                                      : ratio > 1 ? Table::Mark::worse
                                                  : Table::Mark::none},
+                 decimal(a.dm_p_value, 3),
+                 share(a.direction_accuracy, 1),
+                 share(a.coverage_80, 1),
                  significant(a.model.rmse),
                  significant(a.persistence.rmse),
-                 significant(a.model.smape, 3),
+                 share(a.model.smape),
                  decimal(a.model.mase, 3),
-                 significant(a.model.wql, 3),
-                 significant(a.persistence.wql, 3),
-                 decimal(a.coverage_80),
-                 decimal(a.direction_accuracy),
-                 decimal(a.dm_p_value, 3)});
+                 decimal(a.model.wql, 4),
+                 decimal(a.persistence.wql, 4)});
     }
   }
   return section(
       "Forecasts against persistence",
       paragraph("Persistence forecasts each price as its own last value. A ratio below 1 "
-                "means the model was closer.",
+                "means the model was closer; DM p is the Diebold-Mariano test of that difference.",
                 "subtitle") +
-          table.html());
+          table.dense().html());
 }
 
 std::string data_section(const ReportInput& input) {
@@ -200,9 +234,10 @@ std::string rules_section(const ReportInput& input) {
       fmt::format("A decision after the close of bar t concerns bar t + {}, and knows no row after "
                   "t.",
                   options.lag),
-      fmt::format("The network sees the {} of each price; it was run by toto.cpp {}, model {} "
+      fmt::format("The network sees the {} of each price{}; it was run by toto.cpp {}, model {} "
                   "({}), mode {}, {}, seed {}.",
                   options.transform == Transform::price ? "history" : "history of changes",
+                  options.return_scale == 1 ? "" : fmt::format(", times {}", options.return_scale),
                   input.engine.version, input.engine.model,
                   input.engine.trained ? "trained" : "untrained", input.engine.mode,
                   input.engine.dtype, input.engine.seed),
@@ -215,6 +250,26 @@ std::string rules_section(const ReportInput& input) {
       "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
       "results.json holds every setting."};
   return section("How this was computed", list_of_sentences(sentences));
+}
+
+// What the page is about, in one line: symbols, period, model, costs.
+std::string scope_of(const ReportInput& input) {
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> names;
+  std::string first, last;
+  for (const SymbolResult& result : input.results) {
+    const SymbolPlan& plan = result.plan;
+    if (names.size() < kNamed) names.push_back(plan.bars->symbol);
+    const std::string from = plan.bars->time_text(plan.first);
+    const std::string to = plan.bars->time_text(plan.first + plan.count - 1);
+    if (first.empty() || from < first) first = from;
+    if (to > last) last = to;
+  }
+  return fmt::format(
+      "{}{}; target bars from {} to {}; forecasts by {}, decided {} before each bar",
+      fmt::join(names, ", "), input.results.size() > kNamed ? ", ..." : "", first, last,
+      input.engine.model,
+      input.options.lag == 1 ? "one bar" : fmt::format("{} bars", input.options.lag));
 }
 
 const SymbolResult* same_symbol(std::span<const SymbolResult> results, const std::string& symbol) {
@@ -255,7 +310,8 @@ std::string lookahead_sentence(const LookaheadCheck& check) {
 }
 
 std::string report_html(const ReportInput& input) {
-  std::string body = verdicts(input) + headline(input) + forecast_table(input);
+  std::string body = paragraph(scope_of(input), "subtitle") + verdicts(input) + headline(input) +
+                     forecast_table(input) + activity(input);
   const std::size_t shown = std::min(input.results.size(), kMaxDetailed);
   for (const SymbolResult& result : input.results.first(shown)) body += detail(input, result);
   if (shown < input.results.size()) {

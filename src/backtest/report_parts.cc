@@ -18,6 +18,11 @@ std::string percent(double value, int decimals) {
   return fmt::format("{:+.{}f} %", 100 * value, decimals);
 }
 
+std::string share(double value, int decimals) {
+  if (!std::isfinite(value)) return std::string(kUndefinedMark);
+  return fmt::format("{:.{}f} %", 100 * value, decimals);
+}
+
 std::string decimal(double value, int decimals) {
   if (!std::isfinite(value)) return std::string(kUndefinedMark);
   return fmt::format("{:.{}f}", value, decimals);
@@ -44,15 +49,24 @@ std::string list_of_sentences(const std::vector<std::string>& sentences) {
 
 std::string Table::html() const {
   const auto word = [&](std::size_t column) { return column < num_words_ ? "word" : ""; };
-  std::string html = "<div class=\"wide-box\"><table>\n<thead><tr>";
+  std::string html =
+      fmt::format("<div class=\"wide-box{}\"><table>\n<thead><tr>", dense_ ? " dense" : "");
   for (std::size_t i = 0; i < header_.size(); ++i) {
     html += fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", word(i),
                         report::escape_xml(header_[i]));
   }
   html += "</tr></thead>\n<tbody>\n";
+  const bool grouped = dense_ && num_words_ > 1;
+  const std::string* group = nullptr;
   for (const std::vector<Cell>& row : rows_) {
-    html += "<tr>";
+    const bool same = group != nullptr && *group == row.front().text;
+    html += grouped && group != nullptr && !same ? "<tr class=\"first\">" : "<tr>";
+    group = &row.front().text;
     for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i == 0 && grouped && same) {
+        html += "<td></td>";
+        continue;
+      }
       const std::string_view mark = row[i].mark == Mark::none     ? word(i)
                                     : row[i].mark == Mark::better ? "better"
                                                                   : "worse";

@@ -10,6 +10,7 @@
 namespace toto::backtest {
 
 std::string percent(double value, int decimals = 2);    // "+1.25 %", "–" if undefined
+std::string share(double value, int decimals = 2);      // "1.25 %", of what has no direction
 std::string decimal(double value, int decimals = 2);    // "1.25", "–" if undefined
 std::string significant(double value, int digits = 4);  // "1.234e+05" where it must be
 std::string paragraph(std::string_view text, std::string_view css_class = {});
@@ -30,12 +31,19 @@ class Table {
   // The first `num_words` columns hold words, which begin at the left.
   explicit Table(std::vector<std::string> header, std::size_t num_words = 1)
       : header_(std::move(header)), num_words_(num_words) {}
+  // Small type and headers of several lines, for tables of many columns. Rows whose first of
+  // several words is the same form a group that names it once.
+  Table& dense() {
+    dense_ = true;
+    return *this;
+  }
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::string html() const;
 
  private:
   std::vector<std::string> header_;
   std::size_t num_words_;
+  bool dense_ = false;
   std::vector<std::vector<Cell>> rows_;
 };
 

@@ -194,12 +194,12 @@ std::string monthly_returns(const SymbolResult& result) {
     std::vector<Table::Cell> cells = {month};
     for (const double value : row) {
       cells.emplace_back(
-          percent(value - 1),
+          percent(value - 1, 1),
           value < 1 ? Table::Mark::worse : (value > 1 ? Table::Mark::better : Table::Mark::none));
     }
     table.add(std::move(cells));
   }
-  return heading("Monthly returns") + table.html();
+  return heading("Monthly returns") + table.dense().html();
 }
 
 std::string cost_sweep(const SymbolResult& result) {

@@ -107,7 +107,7 @@ TimeBound parse_bound(std::string_view text) {
 RunPlan plan_run(std::span<const Bars> bars, const RunOptions& options) {
   RunPlan plan;
   for (const Bars& symbol : bars) {
-    check_changes(symbol, options.transform, options.lag);
+    check_changes(symbol, options.transform, options.return_scale, options.lag);
     const TargetBars targets = target_bars(symbol, options);
     std::string reason = skip_reason(symbol, targets, options);
     if (!reason.empty()) {

@@ -37,6 +37,7 @@ struct RunOptions {
   std::optional<TimeBound> from, to;
   std::size_t lag = 1;
   Transform transform = Transform::pct;
+  double return_scale = 1;        // see SourceOptions
   std::optional<Asset> asset;     // none: detected
   std::optional<double> fee_bps;  // none: 5 for stocks, 15 for crypto
   double slippage_bps = 5;

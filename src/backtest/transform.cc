@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"pct", "log", "price"};
 
-double transformed(Transform transform, std::span<const double> prices, std::size_t bar,
-                   std::size_t lag) {
+double transformed(Transform transform, double scale, std::span<const double> prices,
+                   std::size_t bar, std::size_t lag) {
   switch (transform) {
     case Transform::pct:
-      return prices[bar] / prices[bar - lag] - 1;
+      return scale * (prices[bar] / prices[bar - lag] - 1);
     case Transform::log:
-      return elementary::log(prices[bar] / prices[bar - lag]);
+      return scale * elementary::log(prices[bar] / prices[bar - lag]);
     case Transform::price:
       break;
   }
@@ -46,35 +46,36 @@ std::size_t num_points(Transform transform, std::size_t decision, std::size_t la
   return decision + 1 > skipped ? decision + 1 - skipped : 0;
 }
 
-void make_context(Transform transform, std::span<const double> prices, std::size_t decision,
-                  std::size_t lag, std::size_t max_points, std::vector<float>& context) {
+void make_context(Transform transform, double scale, std::span<const double> prices,
+                  std::size_t decision, std::size_t lag, std::size_t max_points,
+                  std::vector<float>& context) {
   const std::size_t count = std::min(max_points, num_points(transform, decision, lag));
   context.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bar = decision + 1 - count + i;
-    context[i] = static_cast<float>(transformed(transform, prices, bar, lag));
+    context[i] = static_cast<float>(transformed(transform, scale, prices, bar, lag));
   }
 }
 
-double to_price(Transform transform, double value, double last) {
+double to_price(Transform transform, double scale, double value, double last) {
   switch (transform) {
     case Transform::pct:
-      return last * (1 + value);
+      return last * (1 + value / scale);
     case Transform::log:
-      return last * elementary::exp(value);
+      return last * elementary::exp(value / scale);
     case Transform::price:
       break;
   }
   return value;
 }
 
-void check_changes(const Bars& bars, Transform transform, std::size_t lag) {
+void check_changes(const Bars& bars, Transform transform, double scale, std::size_t lag) {
   if (transform == Transform::price) return;
   for (const Target target : kTargets) {
     const std::vector<double>& prices = bars.prices(target);
     for (std::size_t bar = lag; bar < prices.size(); ++bar) {
       float rounded = 0;
-      if (io::to_float(transformed(transform, prices, bar, lag), rounded)) continue;
+      if (io::to_float(transformed(transform, scale, prices, bar, lag), rounded)) continue;
       fail(ErrorCode::corrupt_file,
            "{}: line {}: the {} {} after {} is a change beyond float32, expected prices of one "
            "scale",

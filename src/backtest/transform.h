@@ -19,14 +19,15 @@ Transform parse_transform(std::string_view name);  // Error(invalid_argument) li
 // Points of the transformed series up to and including bar `decision`.
 std::size_t num_points(Transform transform, std::size_t decision, std::size_t lag);
 
-// The latest `max_points` of them; reads no price after bar `decision`.
-void make_context(Transform transform, std::span<const double> prices, std::size_t decision,
-                  std::size_t lag, std::size_t max_points, std::vector<float>& context);
+// The latest `max_points` of them, times `scale`; reads no price after bar `decision`.
+void make_context(Transform transform, double scale, std::span<const double> prices,
+                  std::size_t decision, std::size_t lag, std::size_t max_points,
+                  std::vector<float>& context);
 
-// A forecast value as a price; `last` is the price at the decision.
-double to_price(Transform transform, double value, double last);
+// A forecast value, `scale` times what it says, as a price; `last` is the price at the decision.
+double to_price(Transform transform, double scale, double value, double last);
 
 // Error(corrupt_file) with file and line where a change from bar to bar is beyond float32.
-void check_changes(const Bars& bars, Transform transform, std::size_t lag);
+void check_changes(const Bars& bars, Transform transform, double scale, std::size_t lag);
 
 }  // namespace toto::backtest

@@ -2,6 +2,7 @@
 // The last place that throws.
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -16,6 +17,7 @@
 #include "forecast/reference_forecaster.h"
 #include "forecast/scaler.h"
 #include "forecast/series.h"
+#include "forecast/session.h"
 #include "forecast/weight_loading.h"
 #include "model/checkpoint.h"
 #include "model/reference_toto1.h"
@@ -41,12 +43,12 @@ std::uint64_t bytes_needed(const Config& config, const EngineOptions& options) {
 
 // Answers of many series, steps and samples may be larger than anything the forecast itself needs.
 // Only what `out` does not hold yet counts, and only if it is worth asking the system.
-void require_output_memory(std::span<const Series> batch, const PathPlan& paths,
+void require_output_memory(std::span<const Job> batch, const PathPlan& paths,
                            const ForecastOptions& request, const std::vector<Forecast>& out) {
   constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const std::size_t needed = output_bytes(batch[i], paths.num_paths, request);
+    const std::size_t needed = output_bytes(*batch[i].series, paths.num_paths, request);
     const std::size_t held = held_bytes(out[i]);
     bytes += needed > held ? needed - held : 0;
   }
@@ -116,28 +118,68 @@ struct Engine::Impl {
 
   void run(std::span<const Series> batch, const ForecastOptions& request,
            std::vector<Forecast>& out, Trace* trace) {
-    validate_options(request);
-    for (const Series& series : batch) validate_series(series, request.horizon);
     const std::lock_guard lock(mutex);
+    jobs.clear();
+    for (const Series& series : batch) jobs.push_back({&series});
+    run_jobs(request, out, trace);
+  }
+
+  void run(std::span<Session* const> sessions, const ForecastOptions& request,
+           std::vector<Forecast>& out) {
+    const std::lock_guard lock(mutex);
+    jobs.clear();
+    for (const Session* session : sessions) {
+      Session::Impl& item = *session->impl_;
+      if (item.engine.get() != this) {
+        fail(ErrorCode::invalid_argument, "session {} of the batch belongs to another engine",
+             jobs.size());
+      }
+      jobs.push_back(
+          {&item.series, &item.kept, static_cast<std::uint64_t>(item.stats.points_dropped)});
+    }
+    std::vector<const Series*> seen;
+    seen.reserve(jobs.size());
+    for (const Job& job : jobs) seen.push_back(job.series);
+    std::sort(seen.begin(), seen.end());
+    if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
+      fail(ErrorCode::invalid_argument, "a session stands twice in one batch, expected each once");
+    }
+    run_jobs(request, out, nullptr);
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      Session::Impl& item = *sessions[i]->impl_;
+      const int patches = (out[i].context_length + config.patch_size - 1) / config.patch_size;
+      const int reused = forecaster ? forecaster->patches_reused(i) : 0;
+      ++item.stats.forecasts;
+      item.stats.patches_reused += reused;
+      item.stats.patches_computed += patches - reused;
+    }
+  }
+
+  // Runs `jobs` under the lock.
+  void run_jobs(const ForecastOptions& request, std::vector<Forecast>& out, Trace* trace) {
+    const std::span<const Job> batch = jobs;
+    validate_options(request);
+    for (const Job& job : batch) validate_series(*job.series, request.horizon);
     const auto start = std::chrono::steady_clock::now();
     timings.prefill = timings.decode = 0;
     const PathPlan paths(request, config.patch_size);
     out.resize(batch.size());
     require_output_memory(batch, paths, request, out);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const ContextShape context = context_shape(batch[i], request.max_context, config.patch_size);
-      prepare_output(batch[i], context.length, paths.num_paths, request, out[i]);
+      const Series& series = *batch[i].series;
+      const ContextShape context = context_shape(series, request.max_context, config.patch_size);
+      prepare_output(series, context.length, paths.num_paths, request, out[i]);
     }
     if (forecaster) {
       forecaster->run(batch, request, out, timings, trace);
     } else {
       for (std::size_t i = 0; i < batch.size(); ++i) {
         if (reference64) {
-          reference_forecast(*reference64, batch[i], request, options.use_kv_cache, pool, out[i],
-                             timings, trace);
+          reference_forecast(*reference64, *batch[i].series, request, options.use_kv_cache, pool,
+                             out[i], timings, trace);
         } else if (reference32) {
-          reference_forecast(*reference32, batch[i], request, options.use_kv_cache, pool, out[i],
-                             timings, trace);
+          reference_forecast(*reference32, *batch[i].series, request, options.use_kv_cache, pool,
+                             out[i], timings, trace);
         }
         if (request.progress)
           request.progress(static_cast<int>(i) + 1, static_cast<int>(batch.size()));
@@ -157,18 +199,19 @@ struct Engine::Impl {
   std::optional<Forecaster> forecaster;
   std::optional<ReferenceToto1<float>> reference32;
   std::optional<ReferenceToto1<double>> reference64;
+  std::vector<Job> jobs;     // of the running call
   mutable std::mutex mutex;  // one forecast at a time uses pool and state
   Timings timings;
 };
 
-Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 Engine Engine::load(const std::string& folder, const EngineOptions& options) {
   try {
-    return Engine(std::make_unique<Impl>(folder, options));
+    return Engine(std::make_shared<Impl>(folder, options));
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "not enough memory to load {}", folder);
   }
@@ -193,6 +236,31 @@ std::vector<Forecast> Engine::forecast(std::span<const Series> batch,
 
 Forecast Engine::forecast(const Series& series, const ForecastOptions& options) const {
   return std::move(forecast(std::span(&series, 1), options)[0]);
+}
+
+Session Engine::open(Series history, const SessionOptions& options) const {
+  try {
+    return Session(std::make_unique<Session::Impl>(impl_, std::move(history), options));
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "not enough memory to open a session");
+  }
+}
+
+void Engine::forecast_into(std::span<Session* const> sessions, const ForecastOptions& options,
+                           std::vector<Forecast>& out) const {
+  try {
+    impl_->run(sessions, options, out);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory,
+         "not enough memory for these sessions; use fewer at once or a smaller max_bytes");
+  }
+}
+
+Forecast Session::forecast(const ForecastOptions& options) {
+  std::vector<Forecast> out;
+  Session* const self = this;
+  Engine(impl_->engine).forecast_into(std::span(&self, 1), options, out);
+  return std::move(out[0]);
 }
 
 Trace Engine::trace(const Series& series, int horizon) const {

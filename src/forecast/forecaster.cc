@@ -41,7 +41,7 @@ void append_groups(int num_variates, const IdOf& id_of, const RowOf& row_of, int
 
 }  // namespace
 
-void Forecaster::run(std::span<const Series> batch, const ForecastOptions& options,
+void Forecaster::run(std::span<const Job> batch, const ForecastOptions& options,
                      std::span<Forecast> out, Timings& timings, Trace* trace) {
   options_ = &options;
   paths_ = PathPlan(options, model_.config().patch_size);
@@ -77,17 +77,29 @@ void Forecaster::run(std::span<const Series> batch, const ForecastOptions& optio
 }
 
 // Decides everything about the series of a call but where their memory lies.
-void Forecaster::plan(std::span<const Series> batch, std::span<Forecast> out) {
+void Forecaster::plan(std::span<const Job> batch, std::span<Forecast> out) {
   const int patch = model_.config().patch_size;
   plans_.resize(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& [series, kept, origin] = batch[i];
     SeriesPlan& plan = plans_[i];
-    plan.series = &batch[i];
+    plan = SeriesPlan();
+    plan.series = series;
     plan.out = &out[i];
-    plan.context = context_shape(batch[i], options_->max_context, patch);
+    if (kept != nullptr && kept->prepare(*series, origin, *options_, model_)) {
+      plan.kept = kept;
+      plan.first_token = kept->first_token();
+    }
+    plan.context =
+        plan.kept != nullptr ? kept->shape() : context_shape(*series, options_->max_context, patch);
     plan.num_tokens = plan.context.num_patches + (model_.has_variate_labels() ? 1 : 0);
-    plan.token_room = plan_cache_ != nullptr ? size_class(plan.num_tokens) : plan.num_tokens;
-    plan.stream = options_->independent_streams ? stream_of(batch[i].id) : 0;
+    plan.token_room = plan.num_tokens;
+    plan.row_room = plan.num_tokens - plan.first_token;
+    if (plan_cache_ != nullptr) {
+      plan.token_room = size_class(plan.token_room);
+      plan.row_room = size_class(plan.row_room);
+    }
+    plan.stream = options_->independent_streams ? stream_of(series->id) : 0;
     if (plan.num_tokens + paths_.decode_patches > Rotary::kMaxPositions) {
       fail(ErrorCode::invalid_argument,
            "context and horizon together are {} patches, at most {} are supported; shorten either",
@@ -118,6 +130,7 @@ const Plan* Forecaster::planned() {
   for (const SeriesPlan& plan : plans_) {
     key_.push_back(plan.series->num_variates);
     key_.push_back(plan.token_room);
+    key_.push_back(plan.kept != nullptr ? plan.row_room : 0);
   }
   Plan* plan = plan_cache_->find(key_);
   if (plan != nullptr && plan->arena_size == arena_.size()) return plan;
@@ -180,80 +193,103 @@ void Forecaster::check_cancelled() const {
 
 void Forecaster::prepare(const Group& group) {
   const Config& config = model_.config();
+  const int patch = config.patch_size;
   std::size_t value_at = 0, id_at = 0;
-  for (const SeriesPlan& plan : group.series) {
-    const std::size_t padded = plan.context.padded(config.patch_size);
-    write_context(*plan.series, plan.context, options_->missing, config.patch_size,
-                  state_.values + value_at, state_.mask + value_at, state_.ids + id_at);
-    for (int v = 0; v < plan.series->num_variates; ++v) {
-      state_.scalers[plan.first_sequence + v] =
-          start_scaler<float>(config, {state_.values + value_at + v * padded, padded},
-                              {state_.mask + value_at + v * padded, padded});
+  for (SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) {
+      take_kept(plan);
+      continue;
     }
-    value_at += plan.series->num_variates * padded;
+    const std::size_t padded = plan.context.padded(patch);
+    plan.scaled = state_.values + value_at;
+    plan.ids = state_.ids + id_at;
+    write_context(*plan.series, plan.context, options_->missing, patch, state_.values + value_at,
+                  state_.mask + value_at, state_.ids + id_at);
+    for (int v = 0; v < plan.series->num_variates; ++v, value_at += padded) {
+      const int sequence = plan.first_sequence + v;
+      state_.scalers[sequence] = scale_context(
+          config, {state_.values + value_at, padded}, {state_.mask + value_at, padded},
+          state_.loc + std::size_t(sequence) * patch, state_.scale + std::size_t(sequence) * patch);
+    }
     id_at += std::size_t(plan.series->num_variates) * plan.context.num_patches;
   }
-  for (int token = 0; token < group.max_tokens; ++token) {
+  for (int token = group.first_token; token < group.max_tokens; ++token) {
     model_.rotary().prefill_factors(token,
                                     state_.rotary + token * model_.rotary().floats_per_position());
   }
 }
 
+// A session's context is prepared already; its keys and values are read and written where they are.
+void Forecaster::take_kept(SeriesPlan& plan) {
+  const std::size_t at = std::size_t(plan.first_sequence) * model_.config().patch_size;
+  plan.scaled = plan.kept->scaled();
+  plan.ids = plan.kept->ids();
+  std::copy(plan.kept->scalers().begin(), plan.kept->scalers().end(),
+            state_.scalers + plan.first_sequence);
+  std::copy(plan.kept->loc().begin(), plan.kept->loc().end(), state_.loc + at);
+  std::copy(plan.kept->scale().begin(), plan.kept->scale().end(), state_.scale + at);
+  for (int v = 0; v < plan.series->num_variates; ++v) {
+    state_.prefixes[plan.first_sequence + v] = plan.kept->prefix(v);
+  }
+}
+
 void Forecaster::prefill(const Group& group) {
+  for (const SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) plan.kept->begin();
+  }
   // Long or wide series go through in pieces of time; keys and values of earlier pieces are cached.
   const int tokens_per_pass = group.num_rows <= state_.max_rows
                                   ? group.max_tokens
                                   : std::max(1, state_.max_rows / group.num_sequences);
-  for (int first = 0; first < group.max_tokens; first += tokens_per_pass) {
+  for (int first = group.first_token; first < group.max_tokens; first += tokens_per_pass) {
     check_cancelled();
     prefill_tokens(group, first, std::min(group.max_tokens, first + tokens_per_pass));
   }
+  for (const SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) plan.kept->commit();
+  }
 }
 
-// One pass over tokens [first_token, last_token) of every series of the group.
+// One pass over tokens [first_token, last_token) of every series of the group, kept ones left out.
 void Forecaster::prefill_tokens(const Group& group, int first_token, int last_token) {
-  const Config& config = model_.config();
-  const int patch = config.patch_size, labels = model_.has_variate_labels() ? 1 : 0;
+  const int patch = model_.config().patch_size, labels = model_.has_variate_labels() ? 1 : 0;
   int num_runs = 0, num_rows = 0, num_groups = 0, num_group_rows = 0;
   int num_output_groups = 0, num_output_rows = 0, num_outputs = 0;
-  std::size_t value_at = 0, id_at = 0;
   for (const SeriesPlan& plan : group.series) {
     const int variates = plan.series->num_variates, num_patches = plan.context.num_patches;
+    const int begin = std::max(first_token, plan.first_token);
     const int end = std::min(last_token, plan.num_tokens);
-    const int count = std::max(0, end - first_token), series_row = num_rows;
+    const int count = std::max(0, end - begin), series_row = num_rows;
     const bool wants_output = count > 0 && end == plan.num_tokens;
-    const std::int64_t* ids = state_.ids + id_at;
+    const std::int64_t* ids = plan.ids;
     for (int v = 0; v < variates && count > 0; ++v) {
       const int sequence = plan.first_sequence + v;
       RowRun& run = state_.runs[num_runs++];
       run = {.first_row = num_rows,
              .num_rows = count,
              .tail = state_.prefixes[sequence],
-             .tail_length = first_token,
-             .rotary = state_.rotary + first_token * model_.rotary().floats_per_position(),
+             .tail_length = begin,
+             .rotary = state_.rotary + begin * model_.rotary().floats_per_position(),
              .wants_output = wants_output};
-      if (labels == 1 && first_token == 0) {
+      if (labels == 1 && begin == 0) {
         const bool exogenous = v >= variates - plan.series->num_exogenous;
         run.first_token = exogenous ? Token::exogenous_label : Token::target_label;
       }
-      const std::size_t context = value_at + std::size_t(v) * num_patches * patch;
-      for (int token = first_token; token < end; ++token, ++num_rows) {
+      const float* context = plan.scaled + std::size_t(v) * num_patches * patch;
+      for (int token = begin; token < end; ++token, ++num_rows) {
         float* row = state_.patches + std::size_t(num_rows) * patch;
         if (token < labels) {
           std::fill_n(row, patch, 0.0f);
           continue;
         }
-        const std::size_t at = context + std::size_t(token - labels) * patch;
-        scale_patch(config, state_.scalers[sequence], state_.values + at, state_.mask + at, row,
-                    state_.loc + std::size_t(sequence) * patch,
-                    state_.scale + std::size_t(sequence) * patch);
+        std::copy_n(context + std::size_t(token - labels) * patch, patch, row);
       }
     }
-    for (int token = first_token; token < end; ++token) {
+    for (int token = begin; token < end; ++token) {
       const int p = std::max(0, token - labels);
       append_groups(
           variates, [&](int v) { return ids[std::size_t(v) * num_patches + p]; },
-          [&](int v) { return series_row + v * count + (token - first_token); }, state_.group_rows,
+          [&](int v) { return series_row + v * count + (token - begin); }, state_.group_rows,
           num_group_rows, state_.groups, num_groups);
     }
     if (wants_output) {
@@ -263,8 +299,6 @@ void Forecaster::prefill_tokens(const Group& group, int first_token, int last_to
           state_.output_groups, num_output_groups);
       num_outputs += variates;
     }
-    value_at += std::size_t(variates) * num_patches * patch;
-    id_at += std::size_t(variates) * num_patches;
   }
   model_.forward(
       {.runs = {state_.runs, static_cast<std::size_t>(num_runs)},
@@ -371,19 +405,17 @@ void Forecaster::decode_lanes(const Group& group, int num_rows) {
     state_.lane_scalers[row] = state_.scalers[sequence];
   }
   int num_groups = 0, num_group_rows = 0;
-  std::size_t id_at = 0;
   int row = 0;
   for (int s = 0; s < static_cast<int>(group.series.size()); ++s) {
     const SeriesPlan& plan = group.series[s];
     const int variates = plan.series->num_variates, num_patches = plan.context.num_patches;
-    const std::int64_t* ids = state_.ids + id_at;
+    const std::int64_t* ids = plan.ids;
     for (; row < num_rows && state_.lane_rows[row].series == s; row += variates) {
       append_groups(
           variates, [&](int v) { return ids[std::size_t(v) * num_patches + num_patches - 1]; },
           [&](int v) { return row + v; }, state_.group_rows, num_group_rows, state_.groups,
           num_groups);
     }
-    id_at += std::size_t(variates) * num_patches;
   }
   const std::span<const SpaceGroup> groups(state_.groups, num_groups);
 

@@ -4,6 +4,7 @@
 // Not thread-safe: the engine hands it out to one caller at a time.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,15 +27,21 @@ class Forecaster {
 
   // `batch` and `options` are validated; `out` holds one prepared forecast a series. `trace`, if
   // given, receives the first patch's distribution of a batch of one.
-  void run(std::span<const Series> batch, const ForecastOptions& options, std::span<Forecast> out,
+  void run(std::span<const Job> batch, const ForecastOptions& options, std::span<Forecast> out,
            Timings& timings, Trace* trace);
 
+  // Of the latest call: patches of the i-th context that a session had kept.
+  int patches_reused(std::size_t i) const {
+    return std::max(plans_[i].first_token - (model_.has_variate_labels() ? 1 : 0), 0);
+  }
+
  private:
-  void plan(std::span<const Series> batch, std::span<Forecast> out);
+  void plan(std::span<const Job> batch, std::span<Forecast> out);
   void reserve_memory();
   const Plan* planned();
   void tune(const Plan& plan);
   std::string described_shape() const;
+  void take_kept(SeriesPlan& plan);
   void prepare(const Group& group);
   void prefill(const Group& group);
   void prefill_tokens(const Group& group, int first_token, int last_token);

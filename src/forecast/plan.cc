@@ -31,13 +31,15 @@ Group take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
     const std::size_t path_bytes = sizeof(float) * paths.num_paths * paths.path_steps *
                                    static_cast<std::size_t>(group.num_sequences + variates);
     const bool fits =
-        std::int64_t{group.row_room} + std::int64_t{variates} * plan.token_room <= kPrefillRows;
+        std::int64_t{group.row_room} + std::int64_t{variates} * plan.row_room <= kPrefillRows;
     if (count > 0 && (!fits || path_bytes > kPathBytes)) break;
     plan.first_sequence = group.num_sequences;
     group.num_sequences += variates;
-    group.num_rows += variates * plan.num_tokens;
+    group.num_rows += variates * (plan.num_tokens - plan.first_token);
+    group.first_token =
+        count > 0 ? std::min(group.first_token, plan.first_token) : plan.first_token;
     group.max_tokens = std::max(group.max_tokens, plan.num_tokens);
-    group.row_room += variates * plan.token_room;
+    group.row_room += variates * plan.row_room;
     group.max_room = std::max(group.max_room, plan.token_room);
     ++count;
   }

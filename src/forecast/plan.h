@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "forecast/kept_contexts.h"
 #include "forecast/series.h"
 #include "model/config.h"
 #include "toto/toto.h"
@@ -24,23 +25,36 @@ struct PathPlan {
   int exact_steps = 0;
 };
 
+// One series of a call, and what earlier calls of its session left behind, if it has one.
+struct Job {
+  const Series* series = nullptr;
+  KeptContexts* kept = nullptr;
+  std::uint64_t origin = 0;  // points of the session dropped before the series' first
+};
+
 struct SeriesPlan {
   const Series* series = nullptr;
   Forecast* out = nullptr;
+  KeptContexts* kept = nullptr;  // holds the context, its keys and its values, instead of the arena
   ContextShape context;
-  int num_tokens = 0;        // positions of the context, a variate label included
-  int token_room = 0;        // positions that memory is laid out for
-  int first_sequence = 0;    // index of its first variate among the group's
-  std::uint64_t stream = 0;  // added to the random key
+  const float* scaled = nullptr;      // [variate][patch][patch_size], what the network reads
+  const std::int64_t* ids = nullptr;  // [variate][patch]
+  int num_tokens = 0;                 // positions of the context, a variate label included
+  int first_token = 0;                // those before it are kept
+  int token_room = 0;                 // positions that memory is laid out for
+  int row_room = 0;                   // the same of those to be computed
+  int first_sequence = 0;             // index of its first variate among the group's
+  std::uint64_t stream = 0;           // added to the random key
 };
 
 // Series that share their passes: as many as fill a pass well and fit the memory meant for paths.
 struct Group {
   std::span<SeriesPlan> series;
   int num_sequences = 0;  // variates of all series
-  int num_rows = 0;       // tokens of all sequences
+  int num_rows = 0;       // tokens of all sequences that are to be computed
+  int first_token = 0;    // the smallest of all series
   int max_tokens = 0;
-  int row_room = 0;  // the same two by token_room
+  int row_room = 0;  // as num_rows and max_tokens, of the room there is
   int max_room = 0;
 };
 

@@ -95,6 +95,15 @@ void scale_patch(const Config& config, ScalerState& state, const T* values,
   }
 }
 
+ScalerState scale_context(const Config& config, std::span<float> values,
+                          std::span<const std::uint8_t> mask, double* loc, double* scale) noexcept {
+  ScalerState state = start_scaler<float>(config, values, mask);
+  for (std::size_t t = 0; t < values.size(); t += config.patch_size) {
+    scale_patch(config, state, values.data() + t, mask.data() + t, values.data() + t, loc, scale);
+  }
+  return state;
+}
+
 template ScalerState start_scaler(const Config&, std::span<const float>,
                                   std::span<const std::uint8_t>) noexcept;
 template ScalerState start_scaler(const Config&, std::span<const double>,

@@ -38,4 +38,9 @@ template <typename T>
 void scale_patch(const Config& config, ScalerState& state, const T* values,
                  const std::uint8_t* mask, T* scaled, double* loc, double* scale) noexcept;
 
+// A whole padded context, in place. `loc` and `scale` receive the statistics of its last patch; the
+// state goes on from there.
+ScalerState scale_context(const Config& config, std::span<float> values,
+                          std::span<const std::uint8_t> mask, double* loc, double* scale) noexcept;
+
 }  // namespace toto

@@ -41,8 +41,10 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   int widest = 0;
   for (const SeriesPlan& plan : group.series) {
     const std::size_t variates = plan.series->num_variates;
-    num_ids += variates * plan.token_room;
-    num_values += variates * plan.token_room * patch;
+    if (plan.kept == nullptr) {
+      num_ids += variates * plan.token_room;
+      num_values += variates * plan.token_room * patch;
+    }
     widest = std::max(widest, plan.series->num_variates);
   }
   state.values = arena.take<float>(num_values);
@@ -55,6 +57,7 @@ State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const
   int sequence = 0;
   for (const SeriesPlan& plan : group.series) {
     for (int v = 0; v < plan.series->num_variates; ++v, ++sequence) {
+      if (plan.kept != nullptr) continue;
       const KvSpan span = take_kv(arena, model.kv_layout(), plan.token_room);
       if (state.prefixes != nullptr) state.prefixes[sequence] = span;
     }

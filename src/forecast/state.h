@@ -20,8 +20,9 @@ struct LaneRow {
 
 struct State {
   // Per sequence: one variate of one series.
-  float* values = nullptr;  // [sequence] padded context, back to back, as are mask and ids
-  std::uint8_t* mask = nullptr;
+  float* values = nullptr;  // [sequence] padded context, back to back, as are mask and ids; of a
+  std::uint8_t* mask =
+      nullptr;                  // session's series these three, and keys and values, are kept there
   std::int64_t* ids = nullptr;  // one a patch
   ScalerState* scalers = nullptr;
   double* loc = nullptr;  // [sequence][patch_size] of the latest patch of the context

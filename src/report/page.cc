@@ -73,6 +73,11 @@ th,td{padding:5px 0 5px 22px;text-align:right;white-space:nowrap;border-bottom:1
 th{font-weight:500}
 thead th{color:var(--quiet);font-size:13px}
 th:first-child{padding-left:0;text-align:left;white-space:normal;min-width:9em}
+.dense table{font-size:13px}
+.dense th,.dense td{padding-left:14px}
+.dense th:first-child,.dense td:first-child{padding-left:0;min-width:5em}
+.dense thead th{white-space:normal;overflow-wrap:normal;vertical-align:bottom;font-size:12px}
+.dense tr.first>*{border-top:2px solid var(--line)}
 summary{color:var(--quiet);cursor:pointer}
 .bars{margin-top:12px}
 .bars .t-tick{paint-order:stroke;stroke:var(--page);stroke-width:3px}
