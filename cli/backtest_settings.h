@@ -22,6 +22,9 @@ class SettingsFiles {
   // The "settings" object of a results.json.
   void take_results(BacktestFlags& flags, const std::string& path);
 
+  // The settings of a request to the service, under the names of a results.json.
+  void take_request(BacktestFlags& flags, const io::Json& settings);
+
   // If `error` complains about a flag whose value stands in a file, throws one that says so.
   void explain(const Error& error) const;
 

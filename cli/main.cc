@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
     toto::cli::add_forecast(arguments);
     toto::cli::add_eval(arguments);
     toto::cli::add_backtest(arguments);
+    toto::cli::add_serve(arguments);
     toto::cli::add_verify(arguments);
     toto::cli::add_bench(arguments);
     toto::cli::add_inspect(arguments);

@@ -84,7 +84,12 @@ const std::vector<double>& Bars::prices(Target target) const {
 std::vector<Bars> read_bars(const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
   const auto source = io::open_source(path);
-  io::TextInput text(*source, file);
+  return read_bars(*source, file, fs::path(path).stem().string());
+}
+
+std::vector<Bars> read_bars(io::ByteSource& source, const std::string& file,
+                            const std::string& symbol) {
+  io::TextInput text(source, file);
   io::TableOptions options;
   options.format = io::InputFormat::csv_ohlcv;
   options.columns.assign(kPriceColumns.begin(), kPriceColumns.end());
@@ -101,7 +106,7 @@ std::vector<Bars> read_bars(const std::string& path) {
       }
     }
     Bars& bars = symbols.emplace_back();
-    bars.symbol = table.id_name.empty() ? fs::path(path).stem().string() : std::move(rows.id);
+    bars.symbol = table.id_name.empty() ? symbol : std::move(rows.id);
     bars.file = file;
     bars.style = table.style;
     bars.times = std::move(rows.times);

@@ -1,0 +1,35 @@
+// One JSON line a request. A log that cannot be written, on a full disk say, never stops the
+// service: lines are lost and counted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "message.h"
+
+namespace toto::server {
+
+// Thread safe.
+class AccessLog {
+ public:
+  AccessLog() = default;  // writes nothing
+  // "-" is standard error. Error(invalid_argument) if the file cannot be opened.
+  explicit AccessLog(const std::string& path);
+  ~AccessLog();
+  AccessLog(const AccessLog&) = delete;
+  AccessLog& operator=(const AccessLog&) = delete;
+
+  void add(const Request& request, std::string_view route, const Response& response, bool sent);
+  std::int64_t num_lost() const { return num_lost_; }
+
+ private:
+  int fd_ = -1;
+  bool owned_ = false;
+  std::mutex mutex_;
+  std::atomic<std::int64_t> num_lost_{0};
+};
+
+}  // namespace toto::server
