@@ -298,6 +298,7 @@ class Connection final : public ConnectionBase {
       return send(std::move(*refusal));
     }
     if (!has_body) return answer();
+    parser_->eager(true);  // many small chunks at once
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
     if (request_.header("Expect").empty()) return read_body();
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";

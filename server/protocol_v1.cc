@@ -119,7 +119,7 @@ Plan plan_v1(const Json& body, const Limits& limits) {
   }
   for (const V1Entry& entry : entries) (entry.is_known ? known : targets).push_back(&entry);
   check_futures(known, plan.options.horizon);
-  if (targets.empty()) {
+  if (targets.empty() && !known.empty()) {
     fail(ErrorCode::invalid_argument,
          "series has none without a \"future\", expected at least one "
          "to forecast");
@@ -132,7 +132,7 @@ Plan plan_v1(const Json& body, const Limits& limits) {
       names.push_back({.id = entry->input.id, .values = {}, .axis = entry->input.axis});
     }
   };
-  if (together) {
+  if (together && !targets.empty()) {
     std::vector<const V1Entry*> all = targets;
     all.insert(all.end(), known.begin(), known.end());
     add(all, targets.size());

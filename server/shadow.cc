@@ -131,6 +131,7 @@ void Shadow::run() {
     } catch (const std::exception&) {
       // A comparison that could not be made has not passed.
     }
+    if (stopped_) return;
     const bool past = !(apart <= options_.bound);
     {
       const std::lock_guard lock(mutex_);
@@ -156,6 +157,7 @@ double Shadow::compare(const Engine& reference, const Check& check) const {
   options.keep_samples = false;
   options.num_samples = 0;
   options.horizon = steps;
+  options.cancelled = [this] { return stopped_.load(); };
   const Forecast exact = reference.forecast(series, options);
   if (check.options.num_samples > 0) {
     return deviation(series, check.active.engine->forecast(series, options), exact);

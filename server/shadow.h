@@ -2,6 +2,7 @@
 // priority, and compared.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +62,7 @@ class Shadow {
   std::deque<Check> checks_;
   ShadowState state_;
   double share_ = 0;  // of the next check, owed so far
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
   std::thread thread_;
 };
 

@@ -168,7 +168,9 @@ class ServerTest : public ::testing::Test {
     service_ = std::make_unique<Service>(service_options_);
     http_ = std::make_unique<HttpServer>(http_options_, *service_);
     port_ = http_->port();
-    if (wait_until_loaded) ASSERT_FALSE(loaded->get_future().get().has_value());
+    if (wait_until_loaded) {
+      ASSERT_FALSE(loaded->get_future().get().has_value());
+    }
   }
   void stop() {
     if (!http_) return;

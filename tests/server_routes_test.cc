@@ -220,7 +220,7 @@ TEST_F(Routes, OpenInferenceProtocolRefusals) {
   expect("elements", target(R"("shape": [1, 1, 3], "data": [1, 2])"));
   expect("elements", target(R"("shape": [1, 1, 3], "data": [1, 2, 3, 4])"));
   expect("whole number", target(R"("shape": [1, 1, -3], "data": [1])"));
-  expect("whole number", target(R"("shape": [4294967296, 4294967296, 0], "data": [])"));
+  expect("elements", target(R"("shape": [4294967296, 4294967296, 0], "data": [])"));
   expect("elements", target(R"("shape": [4294967296, 4294967296, 4294967296], "data": [1])"));
   expect("shape", target(R"("shape": [3], "data": [1, 2, 3])"));
   expect("binary_data_size",
