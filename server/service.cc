@@ -54,12 +54,12 @@ Service::Service(ServiceOptions options)
                                            std::move(events));
 }
 
-void Service::stop() {
+bool Service::stop(std::chrono::milliseconds patience) {
   backtests_.stop();
   heavy_.stop();
   scheduler_->stop();
-  shadow_->stop();
   light_.stop();
+  return shadow_->stop_within(patience);
 }
 
 void Service::cancel_all() {

@@ -56,8 +56,10 @@ class Service final : public HttpHandler {
   void answered(const Request& request, const Response& response, bool sent) override;
 
   void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
-  // After every accepted request has been answered. The HTTP server must still be there.
-  void stop();
+  // After every accepted request has been answered. The HTTP server must still be there. False if
+  // the shadow's last comparison takes longer than `patience`: then only the end of the process
+  // ends it.
+  bool stop(std::chrono::milliseconds patience = std::chrono::hours(1));
   // Whatever waits or runs is answered with 503 soon.
   void cancel_all();
 

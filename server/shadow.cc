@@ -71,7 +71,13 @@ Shadow::Shadow(const ShadowOptions& options, std::function<Engine()> load,
   state_.enabled = options.rate > 0;
   state_.rate = options.rate;
   state_.bound = options.bound;
-  if (state_.enabled) thread_ = std::thread([this] { run(); });
+  if (!state_.enabled) return;
+  thread_ = std::thread([this] {
+    run();
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    end_.notify_all();
+  });
 }
 
 void Shadow::offer(const Series& series, const ForecastOptions& options, const Forecast& live,
@@ -102,13 +108,16 @@ ShadowState Shadow::state() const {
   return state_;
 }
 
-void Shadow::stop() {
+bool Shadow::stop_within(std::chrono::milliseconds time) {
+  if (!thread_.joinable()) return true;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopped_ = true;
+    wake_.notify_one();
+    if (!end_.wait_for(lock, time, [this] { return ended_; })) return false;
   }
-  wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
+  return true;
 }
 
 void Shadow::run() {

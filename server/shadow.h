@@ -42,7 +42,9 @@ class Shadow {
              const ActiveEngine& active);
   void note_rollback(bool rolled_back);
   ShadowState state() const;
-  void stop();
+  void stop() { stop_within(std::chrono::hours(1)); }
+  // False if a comparison, which cannot be interrupted at any moment, still runs after this time.
+  bool stop_within(std::chrono::milliseconds time);
 
  private:
   struct Check {
@@ -63,6 +65,8 @@ class Shadow {
   ShadowState state_;
   double share_ = 0;  // of the next check, owed so far
   std::atomic<bool> stopped_{false};
+  bool ended_ = false;
+  std::condition_variable end_;
   std::thread thread_;
 };
 

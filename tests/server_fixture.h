@@ -145,7 +145,7 @@ class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
     service_options_.model = "small";
-    service_options_.load = [this](Mode mode) {
+    service_options_.load = [](Mode mode) {
       EngineOptions options{.mode = mode, .threads = 1};
       return Engine::load(model(), options);
     };

@@ -215,7 +215,7 @@ TEST_F(Http, WorkOfClientsThatLeftIsCancelled) {
     Client client = connect();
     client.send(
         request_text("POST", "/v1/forecast",
-                     R"({"series": [{"values": [1, 2, 3]}], "horizon": 100000, "samples": 900})"));
+                     R"({"series": [{"values": [1, 2, 3]}], "horizon": 50000, "samples": 100})"));
     std::this_thread::sleep_for(milliseconds(200));
     EXPECT_GT(service_->scheduler().depth(), 0u);
   }
@@ -231,7 +231,7 @@ TEST_F(Http, DeadlinesEndWork) {
   service_options_.deadline = milliseconds(100);
   start();
   const Reply reply = post(
-      "/v1/forecast", R"({"series": [{"values": [1, 2, 3]}], "horizon": 100000, "samples": 900})");
+      "/v1/forecast", R"({"series": [{"values": [1, 2, 3]}], "horizon": 50000, "samples": 100})");
   EXPECT_EQ(reply.status, 503);
   EXPECT_NE(reply.error().find("in time"), std::string::npos);
 }

@@ -132,7 +132,7 @@ TEST(Deviation, IsRelativeAndNeverForgivesNan) {
   Forecast b = a;
   EXPECT_EQ(deviation(series, a, b), 0);
   b.mean = {101, 201};
-  EXPECT_NEAR(deviation(series, a, b), 1 / (151 + 5), 3e-3);
+  EXPECT_NEAR(deviation(series, a, b), 1.0 / (151 + 5), 1e-3);
   b.mean = {NAN, 201};
   EXPECT_TRUE(std::isinf(deviation(series, a, b)));
 }

@@ -310,7 +310,7 @@ void EngineTestHook::damage_weight(const Engine& engine) {
   }
   const auto bytes = impl.model->weights().layers.front().down.panels.as_bytes();
   auto* byte = const_cast<std::byte*>(bytes.data()) + sizeof(float) - 1;
-  *byte ^= std::byte{0x04};  // of float32 part of the exponent
+  *byte = std::byte{0x41};  // of float32 sign and exponent: 8 or more, where weights are below 1
 }
 std::string Engine::kv_cache_name() const {
   if (impl_->forecaster) return kKvCacheName;
