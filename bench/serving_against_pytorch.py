@@ -7,8 +7,6 @@ Needs an environment with torch, toto-ts 0.2.0, fastapi and uvicorn. The two ser
 times; neither runs while the other is measured. Each answer is checked for its shape and, of toto, for
 its bits.
 """
-from __future__ import annotations
-
 import argparse
 import http.client
 import json
