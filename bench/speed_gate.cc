@@ -26,7 +26,7 @@ constexpr int kThreads = 1;  // of products: what another process takes from a c
 constexpr int kRounds = 12;
 constexpr int kAttempts = 12;
 constexpr auto kPause = std::chrono::seconds(2);  // after a miss: most disturbances pass
-constexpr double kTolerated = 0.82;  // of the usual share: a fifth less fails
+constexpr double kTolerated = 0.82;               // of the usual share: a fifth less fails
 
 // A product of the base-size network, and the share of its peak that it usually reaches.
 struct Gate {

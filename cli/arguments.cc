@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <deque>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -46,6 +47,13 @@ struct Arguments::Impl {
                    ": forecasts time series with Toto, natively, and proves that they are right.",
                "toto"};
   std::vector<std::shared_ptr<Command::Impl>> commands;
+
+  struct CommonOption {
+    std::string name, placeholder, help;
+    std::optional<std::string> value = {};
+    std::function<void(const std::optional<std::string>&)> chosen;
+  };
+  std::deque<CommonOption> common_options;  // CLI11 keeps references to the values
 };
 
 Command& Command::positional(const std::string& name, std::string& value, const std::string& help) {
@@ -97,6 +105,13 @@ Arguments::Arguments() : impl_(std::make_unique<Impl>()) {
 
 Arguments::~Arguments() = default;
 
+void Arguments::common_option(const std::string& name, const std::string& placeholder,
+                              const std::string& help,
+                              std::function<void(const std::optional<std::string>&)> chosen) {
+  impl_->common_options.push_back(
+      {.name = name, .placeholder = placeholder, .help = help, .chosen = std::move(chosen)});
+}
+
 Command Arguments::add_command(const std::string& name, const std::string& summary,
                                const std::string& example) {
   auto command = std::make_shared<Command::Impl>();
@@ -108,6 +123,13 @@ Command Arguments::add_command(const std::string& name, const std::string& summa
 }
 
 int Arguments::run(int argc, char** argv) {
+  for (const auto& command : impl_->commands) {
+    for (Impl::CommonOption& option : impl_->common_options) {
+      if (command->app->get_option_no_throw(option.name) != nullptr) continue;
+      command->app->add_option(option.name, option.value, option.help)
+          ->type_name(option.placeholder);
+    }
+  }
   try {
     impl_->app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
@@ -127,6 +149,7 @@ int Arguments::run(int argc, char** argv) {
     while (!sentence.empty() && sentence.back() == '\n') sentence.pop_back();
     fail(ErrorCode::invalid_argument, "{}; see `{}`", sentence, help);
   }
+  for (const Impl::CommonOption& option : impl_->common_options) option.chosen(option.value);
   for (const auto& command : impl_->commands) {
     if (command->app->parsed()) return command->action();
   }

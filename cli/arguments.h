@@ -38,6 +38,11 @@ class Arguments {
  public:
   Arguments();
   ~Arguments();
+  // An option of every command but those that have one of this name; `chosen` is called with it
+  // before a command runs.
+  void common_option(const std::string& name, const std::string& placeholder,
+                     const std::string& help,
+                     std::function<void(const std::optional<std::string>&)> chosen);
   // `example` is shown at the end of --help.
   Command add_command(const std::string& name, const std::string& summary,
                       const std::string& example);

@@ -260,7 +260,7 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
       .flag("--no-lag-test", flags.no_lag_test, "leave out the run with the other decision lag")
       .flag("--no-prefix-reuse", flags.no_prefix_reuse,
             "compute every context from its beginning; slower, the same bits")
-      .option("--config", "FILE", flags.config,
+      .option("--settings", "FILE", flags.config,
               "settings from a file, `name = value` lines or JSON; flags and variables win over it")
       .option("--from-results", "FILE", flags.from_results,
               "take the settings of an earlier results.json; flags win over it")
@@ -291,10 +291,10 @@ BacktestRequest checked_request(const BacktestFlags& flags) {
   request.lag_test = !flags.no_lag_test;
   if (flags.output_dir) request.output_dir = *flags.output_dir;
   request.json = flags.json;
-  request.no_cache = flags.common.no_cache;
   request.reuse_prefixes = !flags.no_prefix_reuse;
   request.progress = flags.progress;
   request.engine = resolve_settings(flags.common);
+  request.no_cache = request.engine.no_cache;
   check_available(request.engine);
   request.forecast.seed = request.engine.seed;
   request.settings = describe(request, flags);

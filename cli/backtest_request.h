@@ -45,7 +45,7 @@ struct BacktestRequest {
 };
 
 // Error(invalid_argument) naming the flag; Error(not_found, corrupt_file) for what stands in the
-// file of --config or --from-results.
+// file of --settings or --from-results.
 BacktestRequest make_backtest_request(BacktestFlags flags);
 
 }  // namespace toto::cli

@@ -1,4 +1,4 @@
-// Settings of a backtest from a file: one written by hand (--config) or the results.json of an
+// Settings of a backtest from a file: one written by hand (--settings) or the results.json of an
 // earlier run (--from-results). They become flags, so that one place checks them all.
 #pragma once
 

@@ -1,16 +1,15 @@
 // `toto bench`: latency and throughput of one shape, and what the memory does meanwhile.
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <numbers>
-#include <numeric>
+#include <optional>
 #include <vector>
 
 #include "allocation_count.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/process_memory.h"
 #include "base/random.h"
 #include "commands.h"
 #include "io/json.h"
@@ -18,6 +17,7 @@
 #include "output.h"
 #include "progress.h"
 #include "settings.h"
+#include "validate/latency.h"
 
 namespace toto::cli {
 namespace {
@@ -40,26 +40,10 @@ struct Shape {
 };
 
 struct Measured {
-  std::vector<double> ms;  // one a run, sorted
+  std::vector<double> ms;  // one a run
   double first_ms = 0;     // the first forecast after loading
   std::int64_t replans = 0;
   std::uint64_t allocations = 0;
-
-  double mean() const { return std::accumulate(ms.begin(), ms.end(), 0.0) / count(); }
-  double deviation() const {  // n - 1 below the line; 0 for a single run
-    double squares = 0;
-    for (const double x : ms) squares += (x - mean()) * (x - mean());
-    return ms.size() > 1 ? std::sqrt(squares / (count() - 1)) : 0;
-  }
-  double percentile(double p) const {  // linear between order statistics
-    const double place = p / 100 * (count() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, ms.size() - 1);
-    return std::lerp(ms[below], ms[above], place - std::floor(place));
-  }
-
- private:
-  double count() const { return static_cast<double>(ms.size()); }
 };
 
 // Limits are generous; what they allow together must still fit into memory.
@@ -155,19 +139,13 @@ Measured measure(const Engine& engine, const Shape& shape, std::uint64_t seed, b
   }
   measured.replans = engine.replans();
   if (shape.warmup == 0) measured.first_ms = measured.ms.front();
-  std::sort(measured.ms.begin(), measured.ms.end());
   return measured;
 }
 
-// The most memory this process ever held.
+// The most memory this process ever held; NaN, null in the JSON, where the system does not tell.
 double peak_rss_mb() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    double kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024 / 1e6;
-  }
-  return NAN;  // null in the JSON
+  const std::optional<std::uint64_t> bytes = peak_resident_bytes();
+  return bytes ? static_cast<double>(*bytes) / 1e6 : NAN;
 }
 
 std::string counted(int count, std::string_view noun) {
@@ -184,7 +162,8 @@ int bench(const BenchFlags& flags) {
   const Engine& engine = loaded.engine;
   const double load_ms = engine.timings().load;
   const Measured measured = measure(engine, shape, settings.seed, flags.progress);
-  const double series_per_second = 1000.0 * shape.batch / measured.mean();
+  const validate::Latency latency = validate::latency_of(measured.ms);
+  const double series_per_second = 1000.0 * shape.batch / latency.mean;
   const double weights_mb = static_cast<double>(engine.model().weight_bytes) / 1e6;
   const double peak_mb = peak_rss_mb();
 
@@ -200,14 +179,8 @@ int bench(const BenchFlags& flags) {
       .field("warmup", shape.warmup)
       .field("repeat", shape.repeat)
       .end_object();
-  json.key("ms").begin_object();
-  json.field("min", measured.ms.front())
-      .field("p50", measured.percentile(50))
-      .field("p95", measured.percentile(95))
-      .field("p99", measured.percentile(99))
-      .field("mean", measured.mean())
-      .field("std", measured.deviation())
-      .end_object();
+  json.key("ms");
+  validate::write_latency(json, latency);
   json.field("first_ms", measured.first_ms)
       .field("load_ms", load_ms)
       .field("series_per_second", series_per_second)
@@ -236,11 +209,10 @@ int bench(const BenchFlags& flags) {
       name_of(options.isa), counted(options.threads, "thread"), shape.batch,
       counted(shape.variates, "variate"), counted(shape.context, "point"),
       counted(shape.horizon, "step"),
-      shape.samples == 0 ? std::string("mean only") : counted(shape.samples, "sample"),
-      measured.ms.front(), measured.percentile(50), measured.percentile(95),
-      measured.percentile(99), measured.mean(), measured.deviation(), counted(shape.repeat, "run"),
-      shape.warmup, measured.first_ms, load_ms, series_per_second, measured.replans,
-      measured.allocations, peak_mb, weights_mb);
+      shape.samples == 0 ? std::string("mean only") : counted(shape.samples, "sample"), latency.min,
+      latency.p50, latency.p95, latency.p99, latency.mean, latency.std,
+      counted(shape.repeat, "run"), shape.warmup, measured.first_ms, load_ms, series_per_second,
+      measured.replans, measured.allocations, peak_mb, weights_mb);
   publish(flags.json, json.take(), text);
   return 0;
 }

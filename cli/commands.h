@@ -1,6 +1,9 @@
 // Every command registers itself; main.cc calls these in the order of the help text.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "arguments.h"
 
 namespace toto::cli {
@@ -10,9 +13,16 @@ void add_eval(Arguments& arguments);
 void add_backtest(Arguments& arguments);
 void add_serve(Arguments& arguments);
 void add_verify(Arguments& arguments);
+void add_compare_modes(Arguments& arguments);
+void add_stress(Arguments& arguments);
+void add_analyze_log(Arguments& arguments);
 void add_bench(Arguments& arguments);
 void add_inspect(Arguments& arguments);
 void add_make_model(Arguments& arguments);
+void add_config(Arguments& arguments);
 void add_doctor(Arguments& arguments);
+
+// Runs a command of ours as if `toto WORDS...` had been typed, errors and exit code included.
+int run_command(const std::vector<std::string>& words);
 
 }  // namespace toto::cli

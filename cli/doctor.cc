@@ -1,85 +1,29 @@
 // `toto doctor`: is this machine and this install in order? A line for each subject, with advice
 // where something is wrong. Nothing is changed.
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/memory.h"
-#include "base/threads.h"
-#include "cache/cache_folder.h"
 #include "commands.h"
+#include "config_report.h"
+#include "doctor_checks.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
+#include "io/safetensors.h"
+#include "io/sha256.h"
 #include "io/utf8.h"
 #include "output.h"
 #include "settings.h"
+#include "settings_file.h"
 
 namespace toto::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-enum class Status { ok, warn, fail };
 constexpr std::string_view kStatusNames[] = {"ok", "warn", "fail"};
-
-struct Check {
-  std::string name = {};
-  Status status = Status::ok;
-  std::string value = {};
-  std::string advice = {};  // empty when all is well
-};
-
-// Which kernels run, and why these.
-Check check_isa(const Settings& settings) {
-  std::string available;
-  for (const Isa isa : {Isa::reference, Isa::avx2, Isa::avx512}) {
-    if (isa_available(isa))
-      available += fmt::format("{}{}", available.empty() ? "" : ", ", name_of(isa));
-  }
-  const bool automatic = settings.engine.isa == Isa::automatic;
-  const Isa used = automatic ? best_isa() : settings.engine.isa;
-  Check check{.name = "instruction set",
-              .value = fmt::format("{}, {}; {} has {}", name_of(used),
-                                   automatic ? "the best of this CPU" : settings.origins.isa,
-                                   io::one_line(cpu_name()), available)};
-  if (used == Isa::reference) {
-    check.status = Status::warn;
-    check.advice = automatic ? "without AVX2 forecasts are right but several times slower"
-                             : "use --isa auto: plain C++ is several times slower";
-  }
-  return check;
-}
-
-Check check_threads(const Settings& settings) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const int affinity =
-      sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
-  const int cores = usable_cores();
-  const int threads = settings.engine.threads == 0 ? cores : settings.engine.threads;
-  Check check{.name = "threads",
-              .value = fmt::format("{} ({}); {} usable cores, {} CPUs allowed of {} online",
-                                   threads, settings.origins.threads, cores, affinity,
-                                   sysconf(_SC_NPROCESSORS_ONLN))};
-  if (threads > cores) {
-    check.status = Status::warn;
-    check.advice =
-        fmt::format("use at most {}: more threads than cores wait for each other", cores);
-  }
-  return check;
-}
 
 // What a forecast would run in now, and who said so.
 Check check_mode(const Settings& settings) {
@@ -96,21 +40,6 @@ Check check_mode(const Settings& settings) {
     check.advice =
         fmt::format("reference mode is for checking and rolling back, and slow; {} sets it",
                     settings.origins.mode);
-  }
-  return check;
-}
-
-Check check_memory(const std::optional<LoadedEngine>& loaded) {
-  constexpr double kEnoughMb = 256;  // of the bundled model's forecasts none comes near it
-  const double available = static_cast<double>(available_memory()) / 1e6;
-  Check check{.name = "memory", .value = fmt::format("{:.0f} MB free", available)};
-  if (loaded) {
-    check.value += fmt::format(", {:.1f} MB taken by the weights",
-                               static_cast<double>(loaded->engine.model().weight_bytes) / 1e6);
-  }
-  if (available < kEnoughMb) {
-    check.status = Status::warn;
-    check.advice = "free some: long horizons and many samples will be refused";
   }
   return check;
 }
@@ -140,7 +69,73 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
   return check;
 }
 
-// A small forecast, twice: finite, and the same bits.
+// Every file, with what it is known by; the model's own hash is over the weights alone.
+Check check_model_files(const LoadedEngine& loaded) {
+  Check check{.name = "model files"};
+  try {
+    constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+    const std::string config = io::read_file(loaded.model.folder + "/config.json", kMaxConfigBytes);
+    io::Sha256 hash;
+    hash.update(std::as_bytes(std::span(config)));
+    check.value = fmt::format("config.json {} bytes, sha256 {}", config.size(), hash.hex_digest());
+    const io::WeightFiles weights = io::WeightFiles::open(loaded.model.folder);
+    check.value += fmt::format("; weights in {} file{}, {:.1f} MB, sha256 {}",
+                               weights.files().size(), weights.files().size() == 1 ? "" : "s",
+                               static_cast<double>(weights.total_bytes()) / 1e6, weights.sha256());
+  } catch (const Error& error) {  // it was all there a moment ago
+    check.status = Status::fail;
+    check.advice = error.what();
+  }
+  return check;
+}
+
+// Who says something, flag, variable or line of the config file. Wrong values have failed before.
+Check check_config(const CommonFlags& flags) {
+  const ConfigReport report = report_config(flags, std::nullopt, std::nullopt);
+  Check check{.name = "config"};
+  check.value = report.file.empty() ? "no config file" : fmt::format("file {}", report.file);
+  std::size_t overruled = 0;
+  for (const ConfigRow& row : report.rows) {
+    overruled += row.overruled.size();
+    if (row.origin == "default") continue;
+    check.value += fmt::format(", {} {} ({})", row.name, row.value, row.origin);
+  }
+  if (overruled > 0) {
+    check.value += fmt::format("; {} overruled, see `toto config show`", overruled);
+  }
+  return check;
+}
+
+// A plan serves a second call of its shape, in the modes that keep plans.
+Check check_plans(const Engine& engine, const Settings& settings) {
+  Check check{.name = "plan cache"};
+  const EngineOptions& options = engine.options();
+  const std::string size =
+      fmt::format("up to {} plans ({})", options.plan_cache_size, settings.origins.plan_cache_size);
+  if (options.mode != Mode::reduce_overhead && options.mode != Mode::max_autotune) {
+    check.value = fmt::format("mode {} keeps no plans; {} in reduce-overhead and max-autotune",
+                              name_of(options.mode), size);
+    return check;
+  }
+  check.value = fmt::format("{}, {} made, {} made again for the same shape", size, engine.plans(),
+                            engine.replans());
+  if (engine.replans() > 0) {
+    check.status = Status::fail;
+    check.advice = "a shape known from warm-up was planned again; please report it";
+  }
+  return check;
+}
+
+// Whether the network tells the steps ahead apart. One whose last layer was lost says the same
+// about each of them, and sampling would hide it.
+bool answers(const Engine& engine, const Series& series) {
+  const Trace trace = engine.trace(series, engine.model().patch_size);
+  const std::vector<double>& loc = trace.component_loc;
+  const auto width = static_cast<std::ptrdiff_t>(trace.num_components);
+  return trace.patch_size < 2 || !std::equal(loc.begin() + width, loc.end(), loc.begin());
+}
+
+// A small forecast, twice: finite, not empty of meaning, and the same bits.
 Check check_forecast(const Engine& engine) {
   Check check{.name = "forecast"};
   Series series;
@@ -149,15 +144,18 @@ Check check_forecast(const Engine& engine) {
   options.horizon = 2 * engine.model().patch_size;
   options.num_samples = 4;
   try {
+    const bool answered = answers(engine, series);
     const Forecast first = engine.forecast(series, options);
+    engine.finish_warm_up();
     const Forecast second = engine.forecast(series, options);
     const bool finite = std::all_of(first.mean.begin(), first.mean.end(),
                                     [](float value) { return std::isfinite(value); });
     const bool same = first.mean == second.mean && first.quantiles == second.quantiles;
-    check.value =
-        fmt::format("{}, {} on repetition; keys and values in {}", finite ? "finite" : "not finite",
-                    same ? "the same" : "different", engine.kv_cache_name());
-    if (finite && same) return check;
+    check.value = fmt::format("{}{}, {} on repetition; keys and values in {}",
+                              finite ? "finite" : "not finite",
+                              answered ? "" : ", the same at every step of a patch",
+                              same ? "the same" : "different", engine.kv_cache_name());
+    if (finite && answered && same) return check;
     check.advice = "run `toto verify`; if it fails too, the model is damaged or this is a bug";
   } catch (const Error& error) {
     check.value = "failed";
@@ -167,81 +165,17 @@ Check check_forecast(const Engine& engine) {
   return check;
 }
 
-Check check_clock() {
-  using std::chrono::steady_clock;
-  using std::chrono::system_clock;
-  const auto start = steady_clock::now();
-  auto tick = start;
-  // A clock that stands still must not hang the doctor.
-  for (int i = 0; i < 1'000'000 && tick == start; ++i) tick = steady_clock::now();
-  const auto resolution = std::chrono::duration<double, std::micro>(tick - start).count();
-  const auto today = std::chrono::floor<std::chrono::days>(system_clock::now());
-  const std::chrono::year_month_day date{today};
-  const int year = static_cast<int>(date.year());
-  Check check{.name = "clock",
-              .value = fmt::format("{:04}-{:02}-{:02}, ticks of {:.2f} us", year,
-                                   static_cast<unsigned>(date.month()),
-                                   static_cast<unsigned>(date.day()), resolution)};
-  if (tick == start || resolution > 1000) {
-    check.status = Status::fail;
-    check.advice = "the steady clock is too coarse to time a forecast";
-  } else if (year < 2024 || year > 2100) {
-    check.status = Status::warn;
-    check.advice = "the date looks wrong; set the system clock";
-  }
-  return check;
-}
-
-// The rights are looked at, nothing is made.
-Check check_folder(std::string name, const fs::path& folder, Status if_not, std::string advice) {
-  Check check{.name = std::move(name), .value = folder.string()};
-  try {
-    check_writable((folder / "toto-probe").string());
-  } catch (const Error& error) {
-    check.status = if_not;
-    check.value = error.what();
-    check.advice = std::move(advice);
-  }
-  return check;
-}
-
-Check check_temporary_folder() {
-  constexpr const char* kAdvice = "set TMPDIR to a folder that can be written";
-  std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);  // empty if what is set is no folder
-  if (!error) return check_folder("temporary folder", folder, Status::fail, kAdvice);
-  const char* variable = std::getenv("TMPDIR");
-  return {.name = "temporary folder",
-          .status = Status::fail,
-          .value = fmt::format("{}: {}", variable == nullptr ? "/tmp" : variable, error.message()),
-          .advice = kAdvice};
-}
-
-// Packed weights: a start without them is slower and nothing else.
-Check check_cache_folder(const Settings& settings) {
-  constexpr const char* kAdvice = "set TOTO_CACHE_DIR to a folder that can be written";
-  if (settings.cache_dir.empty()) {
-    return {.name = "cache folder",
-            .status = Status::warn,
-            .value = "none: HOME is not set",
-            .advice = kAdvice};
-  }
-  Check check = check_folder("cache folder", settings.cache_dir, Status::warn, kAdvice);
-  const cache::FolderUsage usage = cache::usage_of(settings.cache_dir);
-  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origins.cache_dir,
-                             usage.num_entries, static_cast<double>(usage.bytes) / 1e6);
-  if (settings.engine.cache.folder.empty()) check.value += ", left aside by --no-cache";
-  return check;
-}
-
 std::vector<Check> examine(const CommonFlags& flags) {
   std::vector<Check> checks;
   checks.push_back({.name = "version", .value = fmt::format("toto {}", version())});
   Settings settings;
-  settings.cache_dir = find_cache_dir({}).text;
+  bool cache_dir_known = false;  // not if the config file cannot be read
   try {
+    settings.cache_dir = find_cache_dir({}).text;
+    cache_dir_known = true;
     Settings wanted = resolve_settings(flags);
     check_available(wanted);
+    checks.push_back(check_config(flags));
     settings = std::move(wanted);
   } catch (const Error& error) {
     // A variable stands in the user's profile for long: that is what a doctor is asked about.
@@ -252,17 +186,20 @@ std::vector<Check> examine(const CommonFlags& flags) {
   }
   checks.push_back(check_isa(settings));
   checks.push_back(check_threads(settings));
+  checks.push_back(check_limits());
   checks.push_back(check_mode(settings));
   std::optional<LoadedEngine> loaded;
   checks.push_back(check_model(settings, loaded));
   if (loaded) {
+    checks.push_back(check_model_files(*loaded));
     checks.push_back({.name = "kv cache", .value = loaded->engine.kv_cache_name()});
     checks.push_back(check_forecast(loaded->engine));
+    checks.push_back(check_plans(loaded->engine, settings));
   }
   checks.push_back(check_memory(loaded));
   checks.push_back(check_clock());
   checks.push_back(check_temporary_folder());
-  checks.push_back(check_cache_folder(settings));
+  if (cache_dir_known) checks.push_back(check_cache_folder(settings));
   return checks;
 }
 

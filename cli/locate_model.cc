@@ -28,22 +28,6 @@ std::string name_of_folder(const std::string& folder) {
   return path.filename().string();
 }
 
-// Beside the build folder, beside the installed command, and in the sources it was built from.
-std::vector<fs::path> bundled_folders() {
-  std::vector<fs::path> folders;
-  std::error_code error;
-  const fs::path command = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const fs::path prefix = command.parent_path().parent_path();
-    folders = {prefix / "models", prefix / "share" / "toto" / "models"};
-  }
-  const fs::path sources = fs::path(TOTO_SOURCE_DIR) / "models";
-  if (std::find(folders.begin(), folders.end(), sources) == folders.end()) {
-    folders.push_back(sources);
-  }
-  return folders;
-}
-
 std::optional<fs::path> folder_from(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -105,6 +89,21 @@ fs::path hub_snapshot(const std::string& repository, std::size_t slash) {
 
 }  // namespace
 
+std::vector<fs::path> bundled_folders(std::string_view what) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  const fs::path command = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path prefix = command.parent_path().parent_path();
+    folders = {prefix / what, prefix / "share" / "toto" / what};
+  }
+  const fs::path sources = fs::path(TOTO_SOURCE_DIR) / what;
+  if (std::find(folders.begin(), folders.end(), sources) == folders.end()) {
+    folders.push_back(sources);
+  }
+  return folders;
+}
+
 LocatedModel locate_model(const std::string& wanted) {
   if (wanted.empty()) {
     fail(ErrorCode::invalid_argument, "the model's name is empty; expected a folder or a name");
@@ -113,7 +112,7 @@ LocatedModel locate_model(const std::string& wanted) {
   std::error_code error;
   if (is_plain_name(wanted)) {
     std::string places;
-    for (const fs::path& folder : bundled_folders()) {
+    for (const fs::path& folder : bundled_folders("models")) {
       if (holds_model(folder / wanted)) {
         return {.name = wanted, .folder = (folder / wanted).string()};
       }

@@ -1,8 +1,10 @@
 // From what --model says to a folder on this machine. Nothing is ever downloaded.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace toto::cli {
 
@@ -16,5 +18,9 @@ struct LocatedModel {
 // `wanted` is a folder with a config.json, the name of a bundled model, or owner/name of the local
 // Hugging Face cache, tried in this order. Error(not_found) lists the places looked at.
 LocatedModel locate_model(const std::string& wanted);
+
+// Where something that comes with the command ("models") may be: beside the build folder, beside
+// the installed command, and in the sources it was built from.
+std::vector<std::filesystem::path> bundled_folders(std::string_view what);
 
 }  // namespace toto::cli

@@ -1,13 +1,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "commands.h"
 #include "output.h"
+#include "settings_file.h"
 
 namespace {
 
@@ -48,23 +52,40 @@ void occupy_standard_streams() {
 
 }  // namespace
 
+int toto::cli::run_command(const std::vector<std::string>& words) {
+  Arguments arguments;
+  arguments.common_option("--config", "FILE",
+                          "settings to use (default: ./toto.conf, else toto/toto.conf in the "
+                          "user's config folder)",
+                          choose_settings_file);
+  add_forecast(arguments);
+  add_eval(arguments);
+  add_backtest(arguments);
+  add_serve(arguments);
+  add_verify(arguments);
+  add_compare_modes(arguments);
+  add_stress(arguments);
+  add_analyze_log(arguments);
+  add_bench(arguments);
+  add_inspect(arguments);
+  add_make_model(arguments);
+  add_config(arguments);
+  add_doctor(arguments);
+  std::vector<std::string> copies = {"toto"};
+  copies.insert(copies.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  argv.reserve(copies.size());
+  for (std::string& word : copies) argv.push_back(word.data());
+  return arguments.run(static_cast<int>(argv.size()), argv.data());
+}
+
 int main(int argc, char** argv) {
   occupy_standard_streams();
   // A closed pipe and a file that may grow no further are errors of the write, not the end.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    toto::cli::Arguments arguments;
-    toto::cli::add_forecast(arguments);
-    toto::cli::add_eval(arguments);
-    toto::cli::add_backtest(arguments);
-    toto::cli::add_serve(arguments);
-    toto::cli::add_verify(arguments);
-    toto::cli::add_bench(arguments);
-    toto::cli::add_inspect(arguments);
-    toto::cli::add_make_model(arguments);
-    toto::cli::add_doctor(arguments);
-    return arguments.run(argc, argv);
+    return toto::cli::run_command({argv + std::min(argc, 1), argv + argc});
   } catch (const toto::Error& error) {
     return report(error.what(), exit_code(error.code()));
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,8 @@
 #include "base/threads.h"
 #include "io/csv.h"
 #include "io/json.h"
+#include "setting_table.h"
+#include "settings_file.h"
 
 namespace toto::cli {
 namespace {
@@ -20,19 +22,48 @@ struct ModeChoice {
   std::string origin = "default";
 };
 
-// Flag, rollback switch, on/off switch, mode: in the order of their authority.
+// What one place says about the mode: rollback switch, on/off switch, mode, in the order of their
+// authority.
+std::optional<ModeChoice> mode_of(const std::optional<Choice>& disable,
+                                  const std::optional<Choice>& compile,
+                                  const std::optional<Choice>& mode) {
+  if (disable && switch_value(*disable)) return ModeChoice{Mode::reference, disable->origin};
+  if (compile && !switch_value(*compile)) return ModeChoice{Mode::reference, compile->origin};
+  if (mode) return ModeChoice{parse_choice(*mode, parse_mode), mode->origin};
+  return std::nullopt;
+}
+
+// The flag, then all that the environment says, then all of the file: a mode in the environment is
+// not undone by a switch in a file. A switch set in the environment hides the same one of the file.
 ModeChoice find_mode(const std::optional<std::string>& flag) {
   if (const auto mode = find_choice(flag, "--mode")) {
     return {parse_choice(*mode, parse_mode), mode->origin};
   }
-  const auto disable = find_choice({}, {}, {"TOTO_DISABLE_COMPILE"});
-  if (disable && switch_value(*disable)) return {Mode::reference, disable->origin};
-  const auto compile = find_choice({}, {}, {"TOTO_COMPILE"});
-  if (compile && !switch_value(*compile)) return {Mode::reference, compile->origin};
-  if (const auto mode = find_choice({}, {}, {"TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE"})) {
-    return {parse_choice(*mode, parse_mode), mode->origin};
+  const auto disable = find_variable({"TOTO_DISABLE_COMPILE"});
+  const auto compile = find_variable({"TOTO_COMPILE"});
+  if (auto said =
+          mode_of(disable, compile, find_variable({"TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE"}))) {
+    return *said;
   }
-  return {};
+  const SettingsFile& file = settings_file();
+  const auto in_file = [&](const std::optional<Choice>& variable, const char* key) {
+    return variable ? std::nullopt : file.find(key);
+  };
+  return mode_of(in_file(disable, "disable-compile"), in_file(compile, "compile"),
+                 file.find("mode"))
+      .value_or(ModeChoice{});
+}
+
+// A switch without a variable: the flag, or the file.
+bool find_switch(bool flag, const char* name, std::string& origin) {
+  if (flag) {
+    origin = name;
+    return true;
+  }
+  const auto choice = settings_file().find(find_spec(name)->key);
+  if (!choice) return false;
+  origin = choice->origin;
+  return switch_value(*choice);
 }
 
 void find_threads(const std::optional<std::string>& flag, Settings& settings) {
@@ -48,27 +79,38 @@ void find_threads(const std::optional<std::string>& flag, Settings& settings) {
   }
 }
 
-// What the engine refuses may stand in a profile the user has long forgotten: "; TOTO_DTYPE is set"
-// for what came from the environment.
-std::string variables_in_force(const Settings::Origins& origins) {
+// What the engine refuses may stand in a profile the user has long forgotten: "; TOTO_DTYPE is set
+// to f64" for what no flag said.
+std::string settings_in_force(const Settings& settings) {
   std::string text;
-  for (const std::string* origin : {&origins.mode, &origins.dtype, &origins.threads}) {
-    if (*origin == "default" || origin->starts_with("--")) continue;
-    text += fmt::format("; {} is set to {}", *origin, std::getenv(origin->c_str()));
-  }
+  const auto add = [&](const std::string& origin, auto value) {
+    if (origin == "default" || origin.starts_with("--")) return;
+    const char* variable = std::getenv(origin.c_str());
+    text += fmt::format("; {} is set to {}", origin,
+                        variable == nullptr ? fmt::format("{}", value) : std::string(variable));
+  };
+  add(settings.origins.mode, name_of(settings.engine.mode));
+  add(settings.origins.dtype, name_of(settings.engine.dtype));
+  add(settings.origins.threads, settings.engine.threads);
   return text;
 }
 
 }  // namespace
 
-std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::string_view name,
-                                  std::initializer_list<const char*> variables) {
-  if (flag) return Choice{*flag, std::string(name)};
+std::optional<Choice> find_variable(std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     const char* value = std::getenv(variable);
     if (value != nullptr && *value != '\0') return Choice{value, variable};
   }
   return std::nullopt;
+}
+
+std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::string_view name,
+                                  std::initializer_list<const char*> variables) {
+  if (flag) return Choice{*flag, std::string(name)};
+  if (auto choice = find_variable(variables)) return choice;
+  const SettingSpec* spec = variables.size() == 0 ? nullptr : find_spec(*variables.begin());
+  return spec == nullptr ? std::nullopt : settings_file().find(spec->key);
 }
 
 std::uint64_t whole_number(const Choice& choice, std::uint64_t low, std::uint64_t high) {
@@ -117,14 +159,19 @@ std::vector<std::string> list_of(const Choice& choice) {
   }
 }
 
-void add_common_options(Command& command, CommonFlags& flags) {
+void add_common_options(Command& command, CommonFlags& flags, Modes modes) {
+  if (modes == Modes::one) {
+    command
+        .option("--mode", "MODE", flags.mode,
+                "reference, default, reduce-overhead or max-autotune (default: default)")
+        .flag("--no-kv-cache", flags.no_kv_cache,
+              "the reference's uncached path; needs --mode reference");
+  }
   command
       .option("--model", "M", flags.model,
               fmt::format("folder, bundled model or owner/name of the local Hugging Face cache "
                           "(default {})",
                           kBundledModel))
-      .option("--mode", "MODE", flags.mode,
-              "reference, default, reduce-overhead or max-autotune (default: default)")
       .option("--dtype", "T", flags.dtype,
               "what weights are stored as: f32, bf16 or int8; f64 in reference mode (default "
               "f32). bf16 and int8 take half and a quarter of the memory and are safe: they "
@@ -139,9 +186,7 @@ void add_common_options(Command& command, CommonFlags& flags) {
               "$XDG_CACHE_HOME/toto, "
               "else ~/.cache/toto)")
       .flag("--no-cache", flags.no_cache,
-            "neither use nor keep packed weights, tuned schedules and forecasts of backtests")
-      .flag("--no-kv-cache", flags.no_kv_cache,
-            "the reference's uncached path; needs --mode reference");
+            "neither use nor keep packed weights, tuned schedules and forecasts of backtests");
 }
 
 Choice find_cache_dir(const std::optional<std::string>& flag) {
@@ -151,9 +196,9 @@ Choice find_cache_dir(const std::optional<std::string>& flag) {
          folder->origin);
   }
   Choice choice{.text = {}, .origin = "default"};
-  if (const auto cache = find_choice({}, {}, {"XDG_CACHE_HOME"})) {
+  if (const auto cache = find_variable({"XDG_CACHE_HOME"})) {
     choice.text = cache->text + "/toto";
-  } else if (const auto home = find_choice({}, {}, {"HOME"})) {
+  } else if (const auto home = find_variable({"HOME"})) {
     choice.text = home->text + "/.cache/toto";
   }
   return choice;
@@ -185,6 +230,10 @@ Settings resolve_settings(const CommonFlags& flags) {
     settings.seed = whole_number(*seed, std::uint64_t{0}, UINT64_MAX);
     settings.origins.seed = seed->origin;
   }
+  // Accepted, and of no effect: nothing is traced, so no scalar breaks anything.
+  if (const auto capture = find_choice({}, {}, {"TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS"})) {
+    switch_value(*capture);
+  }
   // Accepted so that a profile made for torch.compile works unchanged; there is one backend.
   if (const auto backend = find_choice({}, {}, {"TOTO_COMPILE_BACKEND"})) {
     if (backend->text != "native" && backend->text != "inductor") {
@@ -208,6 +257,7 @@ Settings resolve_settings(const CommonFlags& flags) {
              io::quoted(topic));
       }
     }
+    settings.origins.logs = logs->origin;
     settings.engine.on_plan = [](std::string_view sentence) {
       print_line(fmt::format("[plans] {}", sentence));
     };
@@ -215,9 +265,11 @@ Settings resolve_settings(const CommonFlags& flags) {
   Choice cache_dir = find_cache_dir(flags.cache_dir);
   settings.cache_dir = std::move(cache_dir.text);
   settings.origins.cache_dir = std::move(cache_dir.origin);
-  if (!flags.no_cache) settings.engine.cache.folder = settings.cache_dir;
+  settings.no_cache = find_switch(flags.no_cache, "--no-cache", settings.origins.no_cache);
+  if (!settings.no_cache) settings.engine.cache.folder = settings.cache_dir;
   find_threads(flags.threads, settings);
-  settings.engine.use_kv_cache = !flags.no_kv_cache;
+  settings.engine.use_kv_cache =
+      !find_switch(flags.no_kv_cache, "--no-kv-cache", settings.origins.no_kv_cache);
   return settings;
 }
 
@@ -225,7 +277,7 @@ void check_available(const Settings& settings) {
   try {
     resolve_options(settings.engine);
   } catch (const Error& error) {
-    throw Error(error.code(), error.what() + variables_in_force(settings.origins));
+    throw Error(error.code(), error.what() + settings_in_force(settings));
   }
 }
 

@@ -1,6 +1,6 @@
-// What the common options and the variables behind them say. A flag wins over a variable, a
-// variable over the default; a value that is overruled is not looked at, so that a rollback by
-// flag or TOTO_DISABLE_COMPILE works whatever else is set.
+// What the common options, the variables behind them and the config file say. A flag wins over a
+// variable, a variable over the file, the file over the default; a value that is overruled is not
+// looked at, so that a rollback by flag or TOTO_DISABLE_COMPILE works whatever else is set.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "choice.h"
 #include "io/forecast_file.h"
 #include "locate_model.h"
 #include "toto/toto.h"
@@ -19,13 +20,10 @@ namespace toto::cli {
 
 // ------------------------------------------------------------------------------------- one value
 
-// A value somebody chose, and where: "--mode", "TOTO_COMPILE_MODE".
-struct Choice {
-  std::string text;
-  std::string origin;
-};
-
-// The flag if it was given, else the first of the variables that is set and not empty.
+// The first of the variables that is set and not empty.
+std::optional<Choice> find_variable(std::initializer_list<const char*> variables);
+// The flag if it was given, else the first of the variables that is set and not empty, else what
+// the config file says about the setting these variables belong to (setting_table.h).
 std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::string_view name,
                                   std::initializer_list<const char*> variables = {});
 
@@ -52,7 +50,9 @@ struct CommonFlags {
   bool no_kv_cache = false;
   bool no_cache = false;
 };
-void add_common_options(Command& command, CommonFlags& flags);
+// Commands that run every mode take no --mode and nothing that belongs to one mode alone.
+enum class Modes { one, all };
+void add_common_options(Command& command, CommonFlags& flags, Modes modes = Modes::one);
 
 struct Settings {
   std::string model{kBundledModel};
@@ -60,11 +60,13 @@ struct Settings {
   std::uint64_t seed = 0;
   std::string backend = "native";
   std::string cache_dir;  // also with --no-cache; empty if the user has no folder for it
-  // Who said so: a flag, a variable, or "default".
+  bool no_cache = false;
+  // Who said so: a flag, a variable, a line of the config file, or "default".
   struct Origins {
     std::string model = "default", mode = "default", dtype = "default", threads = "default",
                 isa = "default", seed = "default", backend = "default", plan_cache_size = "default",
-                cache_dir = "default";
+                cache_dir = "default", no_cache = "default", no_kv_cache = "default",
+                logs = "default";
   } origins;
   std::vector<std::string> warnings;
 };
@@ -73,7 +75,7 @@ struct Settings {
 // conventions of the desktop. The text is empty without a home.
 Choice find_cache_dir(const std::optional<std::string>& flag);
 
-// Reads the environment. Error(invalid_argument) for a wrong value.
+// Reads the environment and the config file. Error(invalid_argument) for a wrong value.
 Settings resolve_settings(const CommonFlags& flags);
 
 // Error(invalid_argument) for a mode, dtype or cache this version does not have, traced to the
@@ -84,7 +86,8 @@ void check_available(const Settings& settings);
 inline constexpr const char* kVariablesNote =
     "Defaults from the environment: TOTO_MODEL_ID, TOTO_COMPILE_MODE, TOTO_DTYPE, TOTO_THREADS,\n"
     "TOTO_ISA, TOTO_SEED, TOTO_CACHE_DIR, TOTO_NUM_SAMPLES, TOTO_AGGREGATION_SPEC. A flag wins\n"
-    "over a variable. TOTO_DISABLE_COMPILE=1 goes back to reference mode. More in "
+    "over a variable, a variable over toto.conf. TOTO_DISABLE_COMPILE=1 goes back to reference "
+    "mode. More in "
     "docs/settings.md.";
 
 // --------------------------------------------------------------------------------------- engine

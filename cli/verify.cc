@@ -59,6 +59,7 @@ validate::VerifyOptions options_of(const Flags& flags) {
   options.goldens = flags.goldens;
   options.golden_only = flags.golden_only;
   options.engine = settings.engine;
+  options.engine.use_kv_cache = true;  // whatever a config file says: both paths are run
   // Every instruction set is to pack for itself, from the model's own files.
   options.engine.cache.folder.clear();
   options.modes = modes_of(flags, settings.engine.dtype);
@@ -114,7 +115,7 @@ void add_verify(Arguments& arguments) {
               "golden folders, or folders of them: what PyTorch answered in float32 and float64")
       .flag("--golden-only", flags->golden_only, "check nothing but the goldens")
       .option("--modes", "LIST", flags->modes,
-              "the modes to verify, comma-separated (default all: reference, default)")
+              "the modes to verify, comma-separated (default: all)")
       .option("--json", "FILE", flags->json, "write the checks as JSON; - is stdout")
       .option("--report", "FILE", flags->report, "write a readable report in Markdown")
       .flag("--progress", flags->progress, "print progress even if stderr is not a terminal");

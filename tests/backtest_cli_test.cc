@@ -154,15 +154,15 @@ TEST_F(BacktestTest, SettingsComeFromAFileToo) {
   file("run.json", R"({"data": ["AAA.csv"], "windows": 6, "fee_bps": 2.5, "return_scale": 100,
                        "strategies": ["simple", "maxdiff"], "tune_offsets": true, "lag_test": false})");
   for (const char* name : {"run.conf", "run.json", "one/results.json"}) {
-    const Result result = backtest({"--config", name, "--output-dir", "two"});
+    const Result result = backtest({"--settings", name, "--output-dir", "two"});
     ASSERT_EQ(result.exit_code, 0) << name << result.err;
     for (const char* output : {"results.json", "forecasts.csv", "trades.csv"}) {
       EXPECT_EQ(written("one", output), written("two", output)) << name;
     }
   }
-  const Result won = backtest({"--config", "run.conf", "--windows", "3", "--json", "-"});
+  const Result won = backtest({"--settings", "run.conf", "--windows", "3", "--json", "-"});
   EXPECT_EQ(at(at(json_of(won), "settings"), "windows").integer, 3) << "a flag wins";
-  const Result variable = run({"backtest", "--config", "run.conf", "--json", "-"},
+  const Result variable = run({"backtest", "--settings", "run.conf", "--json", "-"},
                               {{"TOTO_CACHE_DIR", path("cache")}, {"TOTO_SEED", "9"}});
   EXPECT_EQ(at(at(json_of(variable), "settings"), "seed").string, "9");
 }
@@ -174,7 +174,7 @@ TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
                            std::string_view expected) {
     file("bad.conf", text);
     expect_refusal(3, {"bad.conf", what, expected},
-                   {"backtest", "AAA.csv", "--config", "bad.conf"});
+                   {"backtest", "AAA.csv", "--settings", "bad.conf"});
   };
   refused("windows = 5\nwidows = 6\n", "line 2: there is no setting \"widows\"",
           "did you mean windows?");
@@ -186,7 +186,7 @@ TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
   refused("tune_offsets = maybe\n", "tune_offsets", "true or false");
   refused("{\"windows\": 5, \"fee_bp\": 1}", "no setting \"fee_bp\"", "did you mean fee_bps?");
   refused("{\"windows\": 5", "bad.conf", "");
-  expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--config", "gone.conf"});
+  expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--settings", "gone.conf"});
   expect_refusal(2, {"--return-scale", "--transform price"},
                  {"backtest", "AAA.csv", "--return-scale", "100", "--transform", "price"});
 }

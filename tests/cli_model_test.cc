@@ -166,8 +166,9 @@ TEST_F(ModelTest, DoctorChecksTheMachine) {
     EXPECT_TRUE(status == "ok" || status == "warn") << names.back();
     EXPECT_EQ(status == "ok", at(check, "advice").string.empty()) << names.back();
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"version", "instruction set", "threads", "mode",
-                                             "model", "kv cache", "forecast", "memory", "clock",
+  EXPECT_EQ(names, (std::vector<std::string>{"version", "config", "instruction set", "threads",
+                                             "limits", "mode", "model", "model files", "kv cache",
+                                             "forecast", "plan cache", "memory", "clock",
                                              "temporary folder", "cache folder"}));
 }
 

@@ -6,8 +6,9 @@
 namespace toto::cli {
 namespace {
 
-const std::vector<std::string> kCommands = {"forecast", "backtest",   "verify", "bench",
-                                            "inspect",  "make-model", "doctor"};
+const std::vector<std::string> kCommands = {"forecast",    "backtest", "verify",
+                                            "analyze-log", "bench",    "inspect",
+                                            "make-model",  "config",   "doctor"};
 
 TEST_F(CliTest, HelpListsEveryCommand) {
   const Result result = run({"--help"});

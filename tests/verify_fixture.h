@@ -1,10 +1,12 @@
 // Engines with one thing wrong with them, and what verify says about them.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,10 @@ struct Fault {
   std::function<void(const EngineOptions&, std::span<const Series>, std::vector<Forecast>&)>
       on_forecast = {};
   std::function<std::string(const EngineOptions&, std::string)> cache_name = {};
+  // Changes what the engine is asked for, before it is.
+  std::function<void(const EngineOptions&, ForecastOptions&)> on_request = {};
+  // Replans that show up once the warm-up is over.
+  std::function<std::int64_t(const EngineOptions&)> on_warm_up = {};
   std::int64_t replans = 0;
 };
 
@@ -34,7 +40,9 @@ class FaultyRunner final : public Runner {
   }
   std::vector<Forecast> forecast(std::span<const Series> batch,
                                  const ForecastOptions& options) override {
-    std::vector<Forecast> forecasts = inner_->forecast(batch, options);
+    ForecastOptions request = options;
+    if (fault_.on_request) fault_.on_request(options_, request);
+    std::vector<Forecast> forecasts = inner_->forecast(batch, request);
     if (fault_.on_forecast) fault_.on_forecast(options_, batch, forecasts);
     return forecasts;
   }
@@ -43,12 +51,23 @@ class FaultyRunner final : public Runner {
     const std::string name = inner_->kv_cache_name();
     return fault_.cache_name ? fault_.cache_name(options_, name) : name;
   }
-  std::int64_t replans() const override { return fault_.replans; }
+  void finish_warm_up() override {
+    inner_->finish_warm_up();
+    warm_ = true;
+  }
+  std::int64_t replans() const override {
+    // All at the second question after warm-up: the first one is what later ones are counted from.
+    const std::int64_t late =
+        warm_ && ++asked_ > 1 && fault_.on_warm_up ? fault_.on_warm_up(options_) : 0;
+    return inner_->replans() + fault_.replans + late;
+  }
 
  private:
   std::unique_ptr<Runner> inner_;
   EngineOptions options_;
   Fault fault_;
+  bool warm_ = false;
+  mutable int asked_ = 0;
 };
 
 // Loads real engines and puts the fault into each.
@@ -58,6 +77,36 @@ inline Loader faulty(Fault fault) {
     if (fault.on_load) fault.on_load(options);
     return std::make_unique<FaultyRunner>(std::move(inner), options, fault);
   };
+}
+
+// Makes the forecasts of one mode and one horizon take far longer than those of `reference` did on
+// average, however busy the machine is: a median is at most twice a mean.
+inline Fault slowed(Mode mode, int horizon) {
+  using Clock = std::chrono::steady_clock;
+  struct Seen {
+    Clock::time_point start = {};
+    Clock::duration total = {};
+    int count = 0;
+  };
+  const auto seen = std::make_shared<Seen>();
+  return {.on_forecast =
+              [=](const EngineOptions& options, std::span<const Series>,
+                  std::vector<Forecast>& forecasts) {
+                if (forecasts[0].horizon != horizon) return;
+                if (options.mode == Mode::reference) {
+                  seen->total += Clock::now() - seen->start;
+                  ++seen->count;
+                } else if (options.mode == mode) {
+                  std::this_thread::sleep_for(3 * seen->total / seen->count +
+                                              std::chrono::milliseconds(20));
+                }
+              },
+          .on_request =
+              [=](const EngineOptions& options, ForecastOptions& request) {
+                if (options.mode == Mode::reference && request.horizon == horizon) {
+                  seen->start = Clock::now();
+                }
+              }};
 }
 
 // Calls change(values) for everything the network itself says in a trace.

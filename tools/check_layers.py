@@ -16,7 +16,7 @@ ALLOWED = {
     "src/kernels": {"base", "toto"},
     "src/model": {"base", "io", "kernels", "toto"},
     "src/forecast": {"base", "io", "cache", "model", "kernels", "toto"},
-    "src/validate": {"base", "io", "toto"},
+    "src/validate": {"base", "io", "report", "toto"},
     "src/report": {"base", "io", "toto"},
     "src/eval": {"base", "io", "report", "toto"},
     "src/backtest": {"base", "io", "report", "toto"},

@@ -16,7 +16,10 @@ steps as you like, stop it, and let a second run fall from where it is:
 
 The second command decays from the checkpoint's step on; RUN can still be continued. A run that was
 interrupted goes on to its planned end with --resume alone; --threads may change. What is exported
-is the moving average of the weights.
+is the moving average of the weights. A continued run may have another --learning-rate and another share
+of --prices among its series; training.json tells its phases.
+
+    tools/train_bundled.py --data DATA --out LAST --resume END/checkpoint.pt --decay 1500 --learning-rate 0.0003 --prices 0.3
 
 The same seed, steps and threads give the same weights on the same machine, to the bit, however
 often the run was interrupted: batches depend on the seed and the step alone, a checkpoint holds the
@@ -64,6 +67,11 @@ class Plan:
     learning_rate: float
     weight_decay: float
     config: train_network.Config
+    prices: float = 0.0  # share of the series
+
+    def phase(self, step: int) -> dict[str, float]:
+        """What may change when a run goes on."""
+        return {"from_step": step, "learning_rate": self.learning_rate, "prices": self.prices}
 
 
 class TrainingError(Exception):
@@ -92,6 +100,7 @@ class Training:
         self.plan = plan
         self.step = 0
         self.decay = (0, 0)  # the steps between which the learning rate falls; training ends there
+        self.phases = [plan.phase(0)]
         self.cpu_seconds = 0.0
         self.network = train_network.build(plan.config, plan.seed)
         self.forward = train_network.Forward(self.network)
@@ -133,6 +142,7 @@ class Training:
             "plan": asdict(self.plan),
             "step": self.step,
             "decay": self.decay,
+            "phases": self.phases,
             "cpu_seconds": self.cpu_seconds,
             "weights": self.network.state_dict(),
             "average": self.average,
@@ -147,10 +157,15 @@ class Training:
         except Exception as error:
             raise TrainingError(f"{path} is no checkpoint of this script: {error}") from None
         wanted = asdict(self.plan)
-        if found != wanted:
-            names = ", ".join(name for name in wanted if found.get(name) != wanted[name])
+        others = [name for name in ("seed", "weight_decay", "config") if found.get(name) != wanted[name]]
+        if others:
+            names = ", ".join(others)
             raise TrainingError(f"{path} was made with another {names}; expected the same options")
         self.step, self.cpu_seconds = state["step"], state["cpu_seconds"]
+        before = Plan(**found)
+        self.phases = state.get("phases", [before.phase(0)])
+        if self.plan.phase(0) != before.phase(0):
+            self.phases = [*self.phases, self.plan.phase(self.step)]
         self.decay = tuple(state.get("decay", self.decay))
         self.network.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -187,6 +202,7 @@ def describe(training: Training, corpus: train_corpus.Corpus, curve: Path) -> di
     return {
         "plan": asdict(training.plan),
         "parameters": sum(p.numel() for p in training.network.parameters()),
+        "phases": training.phases,
         "steps": training.step,
         "cpu_seconds": round(training.cpu_seconds),
         "weights_sha256": weights_sha256(training.average),
@@ -242,7 +258,9 @@ def train(arguments: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     corpus = train_corpus.read_corpus(arguments.data, arguments.download)
     config = train_network.CONFIG | json.loads(arguments.config)
-    plan = Plan(arguments.seed, arguments.learning_rate, arguments.weight_decay, config)
+    plan = Plan(
+        arguments.seed, arguments.learning_rate, arguments.weight_decay, config, arguments.prices
+    )
     training = Training(plan)
     checkpoint = out / "checkpoint.pt"
     if arguments.resume is not None:
@@ -261,7 +279,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    batches = train_data.Batches(corpus, config["patch_size"], plan.seed)
+    batches = train_data.Batches(corpus, config["patch_size"], plan.seed, plan.prices)
     before = (arguments.resume or checkpoint).with_name("curve.csv")
     curve = Curve(out / "curve.csv", before, training.step)
     started = saved = time.monotonic()
@@ -308,6 +326,9 @@ def parse() -> argparse.Namespace:
         help="go on from OUT/checkpoint.pt or this file",
     )
     parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument(
+        "--prices", type=float, default=0.0, help="share of the series that are prices, 0 to 1, beside those in the mix"
+    )
     parser.add_argument("--weight-decay", type=float, default=0.05)
     parser.add_argument("--config", default="{}", help="JSON that changes the network's sizes")
     parser.add_argument("--save-minutes", type=float, default=4.0, help="time between checkpoints")

@@ -46,6 +46,7 @@ GROUP_WEIGHTS = {
     "meters": 0.05,
     "small": 0.04,
 }
+PRICE_GROUPS = {"stocks", "stocks_old"}
 
 
 @dataclass
@@ -60,14 +61,15 @@ class Batch:
 class Batches:
     """The batches of a run, by step."""
 
-    def __init__(self, corpus: Corpus, patch: int, seed: int) -> None:
-        self.corpus, self.patch, self.seed = corpus, patch, seed
+    def __init__(self, corpus: Corpus, patch: int, seed: int, prices: float = 0.0) -> None:
+        self.corpus, self.patch, self.seed, self.prices = corpus, patch, seed, prices
         order = np.argsort(corpus.lengths, kind="stable")
         self.members = []  # per group: its series, shortest first, and their lengths
         for number in range(len(corpus.groups)):
             chosen = order[corpus.group_of[order] == number]
             self.members.append((chosen, corpus.lengths[chosen]))
         self.weights = np.array([GROUP_WEIGHTS[name] for name in corpus.groups])
+        self.is_price = np.array([name in PRICE_GROUPS for name in corpus.groups])
 
     def __call__(self, step: int) -> Batch:
         rng = np.random.default_rng((self.seed, step))
@@ -87,6 +89,8 @@ class Batches:
         return Batch(torch.from_numpy(series), torch.from_numpy(mask), ids)
 
     def _series(self, rng: np.random.Generator, length: int) -> Values:
+        if self.prices > 0.0 and rng.random() < self.prices:
+            return self._price(rng, length)
         if rng.random() >= REAL_SHARE:
             return train_synthetic.make(rng, length)
         values = self._real(rng, length)
@@ -105,11 +109,17 @@ class Batches:
             values = -values
         return values
 
-    def _real(self, rng: np.random.Generator, length: int) -> Values:
+    def _price(self, rng: np.random.Generator, length: int) -> Values:
+        """A price as it is: what is mixed in or bent elsewhere would make its next step predictable."""
+        if rng.random() < 0.5:
+            return train_synthetic.unit(train_synthetic.walk(rng, length))
+        return self._real(rng, length, self.weights * self.is_price)
+
+    def _real(self, rng: np.random.Generator, length: int, weights: Values | None = None) -> Values:
         """A window of a real series in units of itself; NaN before its first point."""
         shortest = length - self.patch + 1  # only the first patch may be incomplete
         sizes = np.array([lengths[-1] if lengths.size else 0 for _, lengths in self.members])
-        weights = np.cumsum(self.weights * (sizes >= shortest))
+        weights = np.cumsum((self.weights if weights is None else weights) * (sizes >= shortest))
         if weights[-1] == 0.0:
             return train_synthetic.make(rng, length)
         group = int(np.searchsorted(weights, rng.random() * weights[-1]))
@@ -121,7 +131,9 @@ class Batches:
         if room >= 2 and rng.random() < 0.25:
             factor = int(min(rng.choice([2, 3, 4, 5, 6, 7, 12, 24]), room))
             cut = series[series.size % factor :].reshape(-1, factor)
-            series = cut.mean(axis=1) if rng.random() < 0.6 else cut[:, int(rng.integers(factor))]
+            # Means of a price over a week tell where the next one goes; its closes do not.
+            averaged = rng.random() < 0.6 and not self.is_price[group]
+            series = cut.mean(axis=1) if averaged else cut[:, int(rng.integers(factor))]
         end = int(rng.integers(min(length, series.size), series.size + 1))
         window = series[max(0, end - length) : end]
         deviation = window.std()

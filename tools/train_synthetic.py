@@ -39,7 +39,7 @@ def smooth(rng: np.random.Generator, length: int, scale: float) -> Values:
     frequency = np.fft.rfftfreq(size) * 2.0 * np.pi
     weight = np.exp(-0.25 * (frequency * scale) ** 2)
     noise = rng.standard_normal((2, frequency.size))
-    return _unit(np.fft.irfft((noise[0] + 1j * noise[1]) * weight, size)[:length])
+    return unit(np.fft.irfft((noise[0] + 1j * noise[1]) * weight, size)[:length])
 
 
 def coloured(rng: np.random.Generator, length: int, exponent: float | None = None) -> Values:
@@ -50,10 +50,10 @@ def coloured(rng: np.random.Generator, length: int, exponent: float | None = Non
     frequency[0] = frequency[1]
     noise = rng.standard_normal((2, frequency.size))
     spectrum = (noise[0] + 1j * noise[1]) * frequency ** (-0.5 * exponent)
-    return _unit(np.fft.irfft(spectrum, size)[:length])
+    return unit(np.fft.irfft(spectrum, size)[:length])
 
 
-def _unit(values: Values) -> Values:
+def unit(values: Values) -> Values:
     deviation = values.std()
     return (values - values.mean()) / deviation if deviation > 1e-12 else values * 0.0
 
@@ -90,7 +90,7 @@ def _template(rng: np.random.Generator, points: int) -> Values:
         shape = np.interp(phase * knots, np.arange(knots + 1), np.append(heights, heights[0]))
     else:  # one spike
         shape = (np.abs((phase - rng.random() + 0.5) % 1.0 - 0.5) < rng.uniform(0.01, 0.06)) * 1.0
-    return _unit(shape)
+    return unit(shape)
 
 
 def _read(template: Values, position: Values) -> Values:
@@ -151,15 +151,15 @@ def trend(rng: np.random.Generator, length: int) -> Values:
         return rng.choice([-1.0, 1.0]) * t * 3.4
     if kind < 0.40:  # bends
         knots = np.concatenate([[0.0], np.sort(rng.random(rng.integers(1, 5))), [1.0]])
-        return _unit(np.interp(t, knots, np.cumsum(rng.standard_normal(knots.size))))
+        return unit(np.interp(t, knots, np.cumsum(rng.standard_normal(knots.size))))
     if kind < 0.52:  # growth or decay at a constant rate
-        return _unit(np.exp(rng.uniform(0.5, 4.0) * rng.choice([-1.0, 1.0]) * t))
+        return unit(np.exp(rng.uniform(0.5, 4.0) * rng.choice([-1.0, 1.0]) * t))
     if kind < 0.66:  # saturation
         steep = _log_uniform(rng, 4.0, 40.0)
         return rng.choice([-1.0, 1.0]) * 2.5 / (1.0 + np.exp(-steep * (t - rng.uniform(-0.1, 1.1))))
     if kind < 0.85:
         return smooth(rng, length, rng.uniform(0.05, 0.6) * length)
-    return _unit(np.cumsum(rng.standard_normal(length)))
+    return unit(np.cumsum(rng.standard_normal(length)))
 
 
 def noise(rng: np.random.Generator, length: int) -> Values:
@@ -170,7 +170,7 @@ def noise(rng: np.random.Generator, length: int) -> Values:
     if kind < 0.6:
         return rng.standard_t(rng.uniform(2.5, 8.0), length) * 0.8
     if kind < 0.85:
-        return _unit(lfilter([1.0], [1.0, -rng.uniform(0.2, 0.97)], rng.standard_normal(length)))
+        return unit(lfilter([1.0], [1.0, -rng.uniform(0.2, 0.97)], rng.standard_normal(length)))
     return rng.standard_normal(length) * np.exp(0.7 * smooth(rng, length, rng.uniform(5, 100)))
 
 
@@ -223,7 +223,7 @@ def gaussian_process(rng: np.random.Generator, length: int) -> Values:
     total = part()
     for _ in range(rng.integers(0, 4)):
         total = total + rng.uniform(0.2, 1.5) * part() if rng.random() < 0.6 else total * part()
-    return _unit(total) + noise(rng, length) * _log_uniform(rng, 0.005, 0.5)
+    return unit(total) + noise(rng, length) * _log_uniform(rng, 0.005, 0.5)
 
 
 def autoregression(rng: np.random.Generator, length: int) -> Values:
@@ -238,7 +238,7 @@ def autoregression(rng: np.random.Generator, length: int) -> Values:
             poly = np.convolve(poly, [1.0, -2.0 * radius * np.cos(angle), radius * radius])
     moving = np.concatenate([[1.0], rng.uniform(-0.6, 0.6, rng.integers(0, 4))])
     values = lfilter(moving, poly, noise(rng, length + 200))[200:]
-    return np.cumsum(_unit(values)) if rng.random() < 0.15 else values
+    return np.cumsum(unit(values)) if rng.random() < 0.15 else values
 
 
 def walk(rng: np.random.Generator, length: int) -> Values:
@@ -276,7 +276,7 @@ def structural(rng: np.random.Generator, length: int) -> Values:
         values = values + (renewed + _template(rng, period)).reshape(-1)[:length] * rng.uniform(
             0.3, 3.0
         )
-    return np.exp(0.3 * _unit(values)) if rng.random() < 0.3 else values
+    return np.exp(0.3 * unit(values)) if rng.random() < 0.3 else values
 
 
 def intermittent(rng: np.random.Generator, length: int) -> Values:
@@ -327,4 +327,4 @@ def make(rng: np.random.Generator, length: int) -> Values:
     if rng.random() < 0.06:  # outliers
         hit = rng.random(length) < rng.uniform(0.002, 0.02)
         values = values + hit * rng.standard_t(3.0, length) * 4.0 * values.std()
-    return _unit(np.nan_to_num(values, posinf=0.0, neginf=0.0))
+    return unit(np.nan_to_num(values, posinf=0.0, neginf=0.0))

@@ -201,9 +201,9 @@ struct ModelInfo {
 
 // What a session keeps at most.
 struct SessionOptions {
-  // Of the network's keys and values. One context takes `bytes` of SessionStats; a series that
-  // grows point by point uses up to patch_size of them, one for each way to fall into patches. A
-  // context that does not fit is computed anew every time.
+  // Of the network's keys and values. A series that grows point by point keeps up to patch_size
+  // contexts, one for each way to fall into patches. A context that does not fit is computed anew
+  // every time.
   std::size_t max_bytes = std::size_t{128} << 20;
   // Points of history. When there are more, the oldest go until three quarters are left: the
   // context then begins later, and the next forecasts begin anew.

@@ -95,6 +95,22 @@ FolderUsage usage_of(const std::string& folder) {
   return usage;
 }
 
+std::vector<std::string> damaged_entries(const std::string& folder) {
+  std::vector<std::string> damaged;
+  for (const Entry& entry : files_in(weights_folder(folder), is_entry)) {
+    try {
+      // No entry was made from nothing: a sound one is stale by this key.
+      const CheckedEntry found = check_header(io::RegularFile(entry.path.string()), EntryKey{});
+      if (found.state == EntryState::invalid) {
+        damaged.push_back(fmt::format("{}: {}", entry.path.string(), found.reason));
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) damaged.emplace_back(error.what());
+    }
+  }
+  return damaged;
+}
+
 bool make_room(const std::string& folder, const std::string& path, std::uint64_t bytes,
                std::uint64_t max_bytes) {
   remove_abandoned(weights_folder(folder));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace toto::cache {
 
@@ -17,6 +18,10 @@ struct FolderUsage {
   std::uint64_t bytes = 0;
 };
 FolderUsage usage_of(const std::string& folder);  // nothing for a folder that is not there
+
+// Entries whose beginning or length is wrong, each with the reason; contents are compared when one
+// is used. Nothing is changed.
+std::vector<std::string> damaged_entries(const std::string& folder);
 
 // Removes least recently used entries until one of `bytes` at `path` fits into `max_bytes` in all,
 // and what killed processes left unfinished. False: it is larger than that by itself. What cannot

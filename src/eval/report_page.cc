@@ -5,6 +5,7 @@
 
 #include "eval/report.h"
 #include "eval/report_rows.h"
+#include "report/html_table.h"
 #include "report/page.h"
 #include "report/svg.h"
 
@@ -110,27 +111,13 @@ std::string bars_figure(const EvalReport& report) {
 
 // ---------------------------------------------------------------------------------------- tables
 
-// The first row is the heading.
-std::string html_table(std::span<const Cells> rows) {
-  std::string html = "<div class=\"scroll\"><table>\n<thead>\n";
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    html += "<tr>";
-    for (std::size_t j = 0; j < rows[i].size(); ++j) {
-      const std::string_view tag = i == 0 || j == 0 ? "th" : "td";
-      html += fmt::format("<{}>{}</{}>", tag, escape_xml(rows[i][j]), tag);
-    }
-    html += i == 0 ? "</tr>\n</thead>\n<tbody>\n" : "</tr>\n";
-  }
-  return html + "</tbody>\n</table></div>\n";
-}
-
 std::string summary_table(const EvalReport& report) {
   std::vector<Cells> rows = {ratio_heading("data set")};
   for (const DatasetResult& result : report.datasets) {
     rows.push_back(ratio_cells(result.name, result.total));
   }
   if (report.datasets.size() > 1) rows.push_back(overall_cells(report));
-  return html_table(rows);
+  return report::html_table(rows);
 }
 
 std::string series_table(const DatasetResult& result) {
@@ -141,7 +128,7 @@ std::string series_table(const DatasetResult& result) {
     rows.push_back(ratio_cells(result.series[i].id, result.series[i].scores));
   }
   return fmt::format("<details><summary>{} of {} series</summary>\n{}</details>\n", shown,
-                     result.series.size(), html_table(rows));
+                     result.series.size(), report::html_table(rows));
 }
 
 }  // namespace
@@ -168,7 +155,7 @@ std::string page_html(const EvalReport& report,
     body +=
         fmt::format("<section>\n<h2>{}</h2>\n<p class=\"subtitle\">{}</p>\n{}{}",
                     escape_xml(result.name), escape_xml(summary_of(result, report.windows.horizon)),
-                    html_table(metric_rows(result, report)), series_table(result));
+                    report::html_table(metric_rows(result, report)), series_table(result));
     for (const report::FanChart& chart : charts[i]) body += report::fan_chart_figure(chart);
     body += "</section>\n";
   }

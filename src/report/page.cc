@@ -120,6 +120,7 @@ section>h3{margin:22px 0 6px}
 @media screen and (prefers-color-scheme:dark){.l-0{stroke:#cbd2d9}.l-1{stroke:#4aa8e0}}
 td:first-child,.word{text-align:left}
 td:first-child{padding-left:0}
+.l-line.s-dots{stroke-width:6;stroke-opacity:.45}
 .worse{color:#b3261e}.better{color:#1a7f4b}
 @media screen and (prefers-color-scheme:dark){.worse{color:#ff9087}.better{color:#6fd3a0}}
 ul{margin:6px 0 0;padding-left:20px}

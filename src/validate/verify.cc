@@ -11,24 +11,6 @@
 namespace toto::validate {
 namespace {
 
-class EngineRunner final : public Runner {
- public:
-  EngineRunner(const std::string& folder, const EngineOptions& options)
-      : engine_(Engine::load(folder, options)) {}
-
-  Trace trace(const Series& series, int horizon) override { return engine_.trace(series, horizon); }
-  std::vector<Forecast> forecast(std::span<const Series> batch,
-                                 const ForecastOptions& options) override {
-    return engine_.forecast(batch, options);
-  }
-  const ModelInfo& model() const override { return engine_.model(); }
-  std::string kv_cache_name() const override { return engine_.kv_cache_name(); }
-  std::int64_t replans() const override { return engine_.replans(); }
-
- private:
-  Engine engine_;
-};
-
 void validate_options(const VerifyOptions& options) {
   if (options.modes.empty()) {
     fail(ErrorCode::invalid_argument, "no mode to verify; name one, or all");
@@ -58,17 +40,6 @@ void meet_model(const VerifyOptions& options, Report& report, Jobs& jobs) {
 }
 
 }  // namespace
-
-std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptions& options) {
-  return std::make_unique<EngineRunner>(folder, options);
-}
-
-std::vector<Mode> all_modes(DType dtype) {
-  if (dtype == DType::f64) return {Mode::reference};
-  // `reference` knows no smaller weights.
-  if (dtype != DType::f32) return {Mode::standard, Mode::reduce_overhead, Mode::max_autotune};
-  return {Mode::reference, Mode::standard, Mode::reduce_overhead, Mode::max_autotune};
-}
 
 std::size_t Report::num_passed() const {
   return static_cast<std::size_t>(

@@ -6,14 +6,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "toto/toto.h"
+#include "validate/runner.h"
 
 namespace toto::validate {
 
@@ -46,24 +44,6 @@ struct Report {
 std::string json_text(const Report& report);
 std::string markdown_text(const Report& report);
 std::string table_text(const Report& report);  // a line a check and a summary, for a terminal
-
-// What verify needs of an engine: the place where a test puts a broken one.
-class Runner {
- public:
-  virtual ~Runner() = default;
-  virtual Trace trace(const Series& series, int horizon) = 0;
-  virtual std::vector<Forecast> forecast(std::span<const Series> batch,
-                                         const ForecastOptions& options) = 0;
-  virtual const ModelInfo& model() const = 0;
-  virtual std::string kv_cache_name() const = 0;
-  virtual std::int64_t replans() const = 0;
-};
-using Loader =
-    std::function<std::unique_ptr<Runner>(const std::string& folder, const EngineOptions& options)>;
-std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptions& options);
-
-// The modes this version has for a dtype: what `--modes all` stands for.
-std::vector<Mode> all_modes(DType dtype);
 
 struct VerifyOptions {
   std::string model;                 // a model folder; not needed with golden_only

@@ -27,11 +27,9 @@ std::size_t num_values(const Bits& bits) {
 std::size_t num_different(const Bits& a, const Bits& b) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    if (i >= a.size() || i >= b.size() || a[i].size() != b[i].size()) {
-      count += std::max(i < a.size() ? a[i].size() : 0, i < b.size() ? b[i].size() : 0);
-      continue;
-    }
-    for (std::size_t j = 0; j < a[i].size(); ++j) count += a[i][j] != b[i][j] ? 1 : 0;
+    const std::span<const std::uint32_t> nothing;
+    count += validate::num_different(i < a.size() ? std::span(a[i]) : nothing,
+                                     i < b.size() ? std::span(b[i]) : nothing);
   }
   return count;
 }

@@ -1,10 +1,8 @@
 #include "validate/verify_measure.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "base/error.h"
@@ -62,36 +60,6 @@ void add_shape_cases(int patch, int long_context, std::uint64_t seed, std::vecto
   for (float& value : huge.values) value *= 1e30F;
   cases.push_back(shape_case("values around 1e31", std::move(huge), patch));
 }
-
-// ------------------------------------------------------------------------------------------ memory
-
-// A line of /proc/self/status in megabytes; absent where there is no such file.
-std::optional<double> status_megabytes(std::string_view key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    double kilobytes = 0;
-    if (word == key && status >> kilobytes) return kilobytes / 1024;
-  }
-  return std::nullopt;
-}
-
-// Resident memory from now on. Writing 5 to clear_refs sets the peak back to what is resident
-// (proc(5)); where that is not allowed, an older peak can only make the figure larger.
-class PeakMemory {
- public:
-  PeakMemory() {
-    std::ofstream("/proc/self/clear_refs") << 5;
-    before_ = status_megabytes("VmRSS:");
-  }
-  std::optional<double> megabytes() const {
-    const std::optional<double> peak = status_megabytes("VmHWM:");
-    if (!before_ || !peak) return std::nullopt;
-    return std::max(*peak - *before_, 0.0);
-  }
-
- private:
-  std::optional<double> before_;
-};
 
 // ----------------------------------------------------------------------------------------- running
 
@@ -188,6 +156,7 @@ void run_determinism(Running& running, int patch, Measured& measured) {
     if (run == 0) {
       first = std::move(bits);
       measured.compared_values = first.size();
+      running.runner->finish_warm_up();  // the same shapes from here on: no plan is left to make
     } else if (bits != first) {
       ++measured.differing_runs;
     }
@@ -225,15 +194,6 @@ std::vector<Case> production_cases(const ModelInfo& model, std::uint64_t seed) {
   }
   add_shape_cases(patch, large ? 2 : 7, seed, cases);
   return cases;
-}
-
-std::vector<std::uint32_t> bits_of(const Forecast& forecast) {
-  std::vector<std::uint32_t> bits;
-  for (const auto* values :
-       {&forecast.mean, &forecast.median, &forecast.quantiles, &forecast.samples}) {
-    for (const float value : *values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  }
-  return bits;
 }
 
 void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& measured,
@@ -276,12 +236,7 @@ void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& 
       const ModelInfo& model = now.runner->model();
       result.weights_megabytes = static_cast<double>(model.num_parameters) *
                                  bytes_per_weight(now.plan.engine.dtype) / kMegabyte;
-      // Memory the allocator had kept from before does not show up as growth, the weights must.
-      result.peak_megabytes = now.memory->megabytes();
-      if (result.peak_megabytes) {
-        result.peak_megabytes =
-            std::max(*result.peak_megabytes, static_cast<double>(model.weight_bytes) / kMegabyte);
-      }
+      result.peak_megabytes = now.memory->megabytes(model);
       result.kv_cache_name = now.runner->kv_cache_name();
       result.replans = now.runner->replans();
     });

@@ -66,7 +66,4 @@ struct MeasurePlan {
 void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& measured,
                       Jobs& jobs);
 
-// Every number of a forecast that is promised to be the same bits everywhere, one after the other.
-std::vector<std::uint32_t> bits_of(const Forecast& forecast);
-
 }  // namespace toto::validate

@@ -1,12 +1,12 @@
 // The eleven production subjects, each over every mode asked for, judged against `reference` mode
 // in float64.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
 #include "base/error.h"
 #include "validate/golden.h"
+#include "validate/network.h"
 #include "validate/verify_measure.h"
 
 namespace toto::validate {
@@ -16,15 +16,11 @@ namespace {
 // alone. An engine that sums in float32, as PyTorch does, has 3 to 10 times that error in the
 // goldens; anything really wrong has thousands of times.
 constexpr double kTimesReferenceError = 16;
-constexpr double kShareOfSize = 1e-7;    // as in the golden tolerance
-constexpr double kRoundingNoise = 1e-5;  // more than this of its size is no rounding any more
+constexpr double kShareOfSize = 1e-7;  // as in the golden tolerance
 // Memory may exceed the weights by a quarter and what buffers, threads and code take.
 constexpr double kWeightsFactor = 1.25;
 constexpr double kBufferMegabytes = 64;
 constexpr int kUncachedPatches = 4;  // the two paths part at the second one
-
-constexpr std::array kOutputs = {"loc",    "scale", "df", "component_loc", "component_scale",
-                                 "logits", "mean"};
 
 // What one mode came to on one subject.
 struct Verdict {
@@ -56,27 +52,9 @@ const Verdict& worst_of(const std::vector<Verdict>& verdicts) {
                            [](const Verdict& a, const Verdict& b) { return share(a) < share(b); });
 }
 
-// Numbers that no network of this kind can say.
-std::string impossible(const Trace& trace) {
-  for (const char* name : kOutputs) {
-    for (const double value : output_of(trace, name)) {
-      if (!std::isfinite(value)) return fmt::format("{} holds {}", name, value);
-    }
-  }
-  const auto lowest = [](const std::vector<double>& values) {
-    return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
-  };
-  if (lowest(trace.df) < 2) return fmt::format("df is {}, below 2", lowest(trace.df));
-  if (lowest(trace.scale) <= 0) return fmt::format("scale is {}", lowest(trace.scale));
-  if (lowest(trace.component_scale) <= 0) {
-    return fmt::format("component_scale is {}", lowest(trace.component_scale));
-  }
-  return {};
-}
-
 // One output over several cases, one after the other.
 std::vector<double> pooled(const Measured& who, std::span<const std::size_t> indices,
-                           const char* name) {
+                           std::string_view name) {
   std::vector<double> values;
   for (const std::size_t index : indices) {
     const std::span<const double> some = output_of(who.answers[index].trace, name);
@@ -193,7 +171,8 @@ class Production {
   }
 
   // One output of one or several cases against float64.
-  Verdict judge_output(Mode mode, std::span<const std::size_t> indices, const char* name) const {
+  Verdict judge_output(Mode mode, std::span<const std::size_t> indices,
+                       std::string_view name) const {
     const std::vector<double> f64 = pooled(*reference64_, indices, name);
     const double own = deviation(pooled(*reference32_, indices, name), f64).mean;
     const double size = mean_size(f64);
@@ -217,7 +196,7 @@ class Production {
       }
     }
     std::vector<Verdict> verdicts;
-    for (const char* name : kOutputs) {
+    for (const std::string_view name : kTraceOutputs) {
       // A single Student-T has no logits, and then nobody may have any.
       if (pooled(*reference64_, indices, name).empty() &&
           pooled(*results_.at(mode), indices, name).empty()) {
@@ -251,15 +230,8 @@ class Production {
     Verdict accuracy = judge_accuracy(mode, Subject::forward_pass);
     if (!accuracy.passed) return accuracy;
     const std::vector<Measured::Answer>& answers = results_.at(mode)->answers;
-    for (const char* name : {"component_loc", "component_scale"}) {
-      const std::span<const double> a = output_of(answers[0].trace, name);
-      const std::span<const double> b = output_of(answers[1].trace, name);
-      if (!(deviation(b, a).mean > kRoundingNoise * mean_size(a))) {
-        return failed(fmt::format(
-            "{} is the same for two different series: it does not come from the network", name));
-      }
-    }
-    return accuracy;
+    std::string same = same_answer(answers[0].trace, answers[1].trace);
+    return same.empty() ? accuracy : failed(std::move(same));
   }
 
   Verdict judge_speed(Mode mode) const {

@@ -5,34 +5,13 @@
 #include "base/error.h"
 #include "io/json.h"
 #include "io/utf8.h"
-#include "validate/verify.h"
+#include "validate/tables.h"
+#include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
 
 using io::one_line;  // names come from folders and may hold anything
-
-// Inside a cell of a Markdown table, which may be shown as HTML.
-std::string cell(std::string_view text) {
-  std::string result;
-  for (const char c : one_line(text)) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else {
-      if (std::string_view("|\\`*_[]").find(c) != std::string_view::npos) result += '\\';
-      result += c;
-    }
-  }
-  return result;
-}
-
-std::string number(const std::optional<double>& value) {
-  return value ? fmt::format("{:.4g}", *value) : "-";
-}
 
 std::string_view verdict(const Check& check) { return check.passed ? "pass" : "FAIL"; }
 
@@ -67,6 +46,8 @@ void write_number(io::JsonWriter& json, std::string_view key, const std::optiona
   }
 }
 
+}  // namespace
+
 void write_check(io::JsonWriter& json, const Check& check) {
   json.begin_object().field("name", check.name).field("passed", check.passed);
   write_number(json, "figure", check.figure);
@@ -76,8 +57,6 @@ void write_check(io::JsonWriter& json, const Check& check) {
   if (!check.detail.empty()) json.field("detail", check.detail);
   json.end_object();
 }
-
-}  // namespace
 
 std::string json_text(const Report& report) {
   io::JsonWriter json;
@@ -104,7 +83,7 @@ std::string markdown_text(const Report& report) {
   std::string text = fmt::format("# toto verify\n\n**{}**\n\n- version {}\n- dtype {}\n",
                                  summary(report), version(), name_of(report.dtype));
   if (!report.model.empty()) {
-    text += fmt::format("- model {}{}, weights {}\n", cell(report.model),
+    text += fmt::format("- model {}{}, weights {}\n", markdown_cell(report.model),
                         report.trained ? "" : " (untrained)", report.weights_sha256);
   }
   const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden);
@@ -116,9 +95,10 @@ std::string markdown_text(const Report& report) {
         "|---|---|---:|---:|---:|---:|---|\n";
     for (const Check& check : report.checks) {
       if (!is_golden(check)) continue;
-      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(check.name),
-                          verdict(check), number(check.figure), number(check.max_error),
-                          number(check.own_error), number(check.bound), cell(check.detail));
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(check.name),
+                          verdict(check), figure_text(check.figure), figure_text(check.max_error),
+                          figure_text(check.own_error), figure_text(check.bound),
+                          markdown_cell(check.detail));
     }
   }
   if (std::any_of(report.checks.begin(), report.checks.end(), std::not_fn(is_golden))) {
@@ -127,14 +107,16 @@ std::string markdown_text(const Report& report) {
         "| check | result | figure | bound | what it is |\n|---|---|---:|---:|---|\n";
     for (const Check& check : report.checks) {
       if (is_golden(check)) continue;
-      text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(check.name), verdict(check),
-                          number(check.figure), number(check.bound), cell(check.detail));
+      text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell(check.name), verdict(check),
+                          figure_text(check.figure), figure_text(check.bound),
+                          markdown_cell(check.detail));
     }
   }
   if (!report.skipped.empty()) {
     text += "\n## Skipped: neither passed nor failed\n\n| check | why |\n|---|---|\n";
     for (const Skipped& skipped : report.skipped) {
-      text += fmt::format("| {} | {} |\n", cell(skipped.name), cell(skipped.reason));
+      text +=
+          fmt::format("| {} | {} |\n", markdown_cell(skipped.name), markdown_cell(skipped.reason));
     }
   }
   return text;
@@ -149,7 +131,7 @@ std::string table_text(const Report& report) {
   for (const Check& check : report.checks) {
     std::string line =
         fmt::format("{}  {:<{}}  {:>11}  {:>11}", verdict(check), one_line(check.name), width,
-                    number(check.figure), number(check.bound));
+                    figure_text(check.figure), figure_text(check.bound));
     if (!check.detail.empty()) line += "  " + one_line(check.detail);
     text += line + "\n";
   }

@@ -1,0 +1,81 @@
+// `toto analyze-log`: what PyTorch's compiler, or our planner, complained about, and what to do.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "interrupt.h"
+#include "io/atomic_file.h"
+#include "io/csv.h"
+#include "io/utf8.h"
+#include "output.h"
+#include "progress.h"
+#include "validate/compile_log.h"
+
+namespace toto::cli {
+namespace {
+
+struct Flags {
+  std::string log;
+  std::optional<std::string> output, json;
+  bool progress = false;
+};
+
+validate::LogAnalysis read_log(const Flags& flags) {
+  const std::unique_ptr<io::ByteSource> source = io::open_source(flags.log);
+  std::error_code unknown;  // of pipes: they are read without a bar
+  const std::uintmax_t size = flags.log == "-" ? 0 : std::filesystem::file_size(flags.log, unknown);
+  const InterruptGuard guard;
+  Progress progress("analyze-log", "MB", flags.progress);
+  validate::CompileLogReader reader;
+  std::vector<char> buffer(std::size_t{1} << 18);
+  std::uint64_t done = 0;
+  while (const std::size_t count = source->read(buffer.data(), buffer.size())) {
+    InterruptGuard::check();
+    reader.read({buffer.data(), count});
+    done += count;
+    if (!unknown && size > done) progress.update(done >> 20, size >> 20);
+  }
+  return reader.finish();
+}
+
+int analyze_log(const Flags& flags) {
+  if (flags.output == "-" && flags.json == "-") {
+    fail(ErrorCode::invalid_argument,
+         "--output and --json are both -; stdout can hold one of them");
+  }
+  check_outputs({{"LOG", flags.log}}, {{"--output", flags.output}, {"--json", flags.json}});
+  const validate::LogAnalysis analysis = read_log(flags);
+  const std::string name = flags.log == "-" ? "standard input" : io::one_line(flags.log);
+  const std::string markdown = validate::markdown_text(analysis, name);
+  if (flags.output && flags.output != "-") io::write_file_atomically(*flags.output, markdown);
+  publish(flags.json, validate::json_text(analysis),
+          flags.output == "-" ? markdown : validate::table_text(analysis, name));
+  if (analysis.evidence()) return 0;
+  print_line(fmt::format("error: {}: {}", name, validate::summary_of(analysis)));
+  return 1;
+}
+
+}  // namespace
+
+void add_analyze_log(Arguments& arguments) {
+  const auto flags = std::make_shared<Flags>();
+  arguments
+      .add_command("analyze-log", "read PyTorch compile logs or our plan logs, say what to do",
+                   "toto analyze-log compile.log --output compile.md")
+      .positional("LOG", flags->log, "the log, of any size; - is standard input")
+      .option("--output", "FILE", flags->output,
+              "write the report in Markdown; - sends it to stdout")
+      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
+      .flag("--progress", flags->progress, "show progress even if stderr is no terminal")
+      .note(
+          "PyTorch writes such a log with\n"
+          "  TORCH_LOGS=recompiles,graph_breaks,cudagraphs python serve.py 2> compile.log\n"
+          "toto with TOTO_LOGS=plans.")
+      .run([flags] { return analyze_log(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,23 @@
+// Every setting there is, by all its names: what the environment, the config file, `toto config`
+// and the errors about them have in common. A new setting is a new row.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace toto::cli {
+
+struct SettingSpec {
+  std::string_view key;                       // in the config file
+  std::string_view flag;                      // empty: there is none
+  std::array<std::string_view, 2> variables;  // the first one set counts; empty ones are none
+  std::string_view meaning;                   // for `toto config show`
+};
+
+std::span<const SettingSpec> all_settings();
+
+// By a key, a variable or a flag; null if it is none of them. In keys '_' counts as '-'.
+const SettingSpec* find_spec(std::string_view name);
+
+}  // namespace toto::cli

@@ -1,0 +1,104 @@
+// `toto stress`: a thin layer above validate::stress. Exit code 0 only if every limit holds.
+#include "stress.h"
+
+#include <memory>
+
+#include "base/error.h"
+#include "commands.h"
+#include "held_out_files.h"
+#include "interrupt.h"
+#include "io/atomic_file.h"
+#include "output.h"
+#include "progress.h"
+
+namespace toto::cli {
+namespace {
+
+struct Flags {
+  std::optional<std::string> level, output_dir, column;
+  StressOptions options;
+};
+
+int stress(const Flags& flags) {
+  StressOptions options = flags.options;
+  if (const auto level = find_choice(flags.level, "--mode")) {
+    options.level = parse_choice(*level, validate::parse_stress_level);
+  }
+  if (flags.output_dir) options.output_dir = *flags.output_dir;
+  if (flags.column) options.column = *flags.column;
+  return run_stress(options);
+}
+
+validate::StressOptions engine_options_of(const StressOptions& options) {
+  CommonFlags common = options.common;
+  common.mode.reset();
+  const Settings settings = resolve_settings(common);
+  for (const std::string& warning : settings.warnings) print_warning(warning);
+  validate::StressOptions wanted;
+  wanted.level = options.level;
+  wanted.engine = settings.engine;
+  wanted.seed = settings.seed;
+  wanted.model = locate_model(settings.model).folder;
+  return wanted;
+}
+
+}  // namespace
+
+int run_stress(const StressOptions& options) {
+  const std::string_view level = validate::name_of(options.level);
+  const std::string results =
+      fmt::format("{}/compile_stress_results_{}.json", options.output_dir, level);
+  const std::string readable =
+      fmt::format("{}/compile_stress_report_{}.md", options.output_dir, level);
+  std::vector<NamedPath> inputs;
+  inputs.reserve(options.data.size());
+  for (const std::string& file : options.data) inputs.push_back({"--data", file});
+  check_outputs(
+      inputs, {{"the results file", results}, {"the report", readable}, {"--json", options.json}});
+  validate::StressOptions wanted = engine_options_of(options);
+  wanted.symbols =
+      read_symbols(options.data.empty() ? bundled_symbol_files() : options.data, options.column);
+
+  validate::StressReport report;
+  {
+    const InterruptGuard guard;
+    Progress progress(fmt::format("stress {}", level), "steps", options.progress);
+    wanted.cancelled = InterruptGuard::interrupted;
+    wanted.progress = [&progress](int done, int total) {
+      progress.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+    };
+    report = validate::stress(wanted);
+  }
+  for (const std::string& warning : report.warnings) print_warning(warning);
+  const std::string json = validate::json_text(report);
+  io::write_file_atomically(results, json);
+  io::write_file_atomically(readable, validate::markdown_text(report));
+  print_line(fmt::format("wrote {} and {}", results, readable));
+  publish(options.json, json, validate::table_text(report));
+  return report.passed() ? 0 : 1;
+}
+
+void add_stress(Arguments& arguments) {
+  const auto flags = std::make_shared<Flags>();
+  Command command = arguments.add_command(
+      "stress", "every mode under a mixed load: accuracy, latency, memory, replans",
+      "toto stress --mode quick --output-dir stress-out");
+  command
+      .option("--mode", "M", flags->level,
+              "quick, full or production-check: 3, 10 or 20 iterations (default quick)")
+      .option("--output-dir", "DIR", flags->output_dir,
+              "where compile_stress_results_M.json and compile_stress_report_M.md go (default .)")
+      .option("--data", flags->options.data,
+              "files of real values to judge forecasts by (default: the five example symbols)")
+      .option("--column", "C", flags->column, "the column to forecast (default close)")
+      .option("--json", "FILE", flags->options.json, "write the results here too; - is stdout")
+      .flag("--progress", flags->options.progress, "show progress even if stderr is no terminal");
+  add_common_options(command, flags->options.common, Modes::all);
+  command.note(
+      "Exit code 1 if a limit is broken: MAE more than 5 % from reference, more than 10 replans,\n"
+      "slower than 0.8 times reference, memory that grows, numbers that differ between equal\n"
+      "calls. Warnings begin at half of a limit. docs/validation.md has them all.");
+  command.run([flags] { return stress(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,206 @@
+// A stress run as JSON for machines, as Markdown to keep, and as a table for a terminal.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "io/utf8.h"
+#include "validate/stress.h"
+#include "validate/tables.h"
+#include "validate/verify_parts.h"
+
+namespace toto::validate {
+namespace {
+
+constexpr double kMegabyte = 1 << 20;
+
+double mean_ms(const StressRow& row) { return latency_of(row.milliseconds).mean; }
+
+std::string megabytes(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? fmt::format("{:.1f}", static_cast<double>(*bytes) / kMegabyte) : "-";
+}
+
+std::string verdict_of(const StressReport& report) {
+  const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
+                                    [](const Check& check) { return check.passed; });
+  return fmt::format("{}: {} of {} limits hold{}", report.passed() ? "PASSED" : "FAILED", passed,
+                     report.checks.size(),
+                     report.warnings.empty() ? ""
+                                             : fmt::format(", {} warning{}", report.warnings.size(),
+                                                           report.warnings.size() == 1 ? "" : "s"));
+}
+
+std::string setting_of(const StressReport& report) {
+  std::string symbols;
+  for (const std::string& symbol : report.symbols) {
+    symbols += (symbols.empty() ? "" : ", ") + symbol;
+  }
+  return fmt::format(
+      "{}, {} iterations, {} shapes, {} callers at once, held-out values of {}, model {}{}, {}, "
+      "{}, {} threads, seed {}",
+      name_of(report.level), iterations_of(report.level), report.num_requests, report.callers,
+      symbols, report.model, report.trained ? "" : " (untrained)", name_of(report.dtype),
+      report.isa, report.threads, report.seed);
+}
+
+// Over the iterations of one mode.
+Cells mode_cells(const StressReport& report, Mode mode, const Latency& latency) {
+  double mae = 0, peak = 0;
+  std::int64_t replans = 0, count = 0;
+  const StressRow* last = nullptr;
+  for (const StressRow& row : report.rows) {
+    if (row.mode != mode) continue;
+    mae += row.accuracy.mae();
+    ++count;
+    replans += row.replans;
+    peak = std::max(peak, row.peak_memory_mb.value_or(NAN));
+    last = &row;
+  }
+  return {std::string(name_of(mode)),
+          figure_text(mae / static_cast<double>(count)),
+          fmt::format("{:.3g}", latency.p50),
+          fmt::format("{:.3g}", latency.p95),
+          fmt::format("{:.3g}", latency.p99),
+          fmt::format("{:.3g}", latency.max),
+          fmt::format("{}", replans),
+          fmt::format("{:.1f}", peak),
+          last == nullptr ? "-" : megabytes(last->resident)};
+}
+
+std::vector<Cells> mode_rows(const StressReport& report) {
+  std::vector<Cells> rows = {
+      {"mode", "MAE", "p50 ms", "p95", "p99", "max", "replans", "peak MB", "resident MB"}};
+  for (const auto& [mode, latency] : report.latency) {
+    rows.push_back(mode_cells(report, mode, latency));
+  }
+  return rows;
+}
+
+std::vector<Cells> iteration_rows(const StressReport& report) {
+  std::vector<Cells> rows = {{"mode", "iteration", "MAE", "RMSE", "MAPE %", "prediction mean",
+                              "prediction std", "target mean", "ms", "replans", "peak MB",
+                              "resident MB", "heap MB"}};
+  for (const StressRow& row : report.rows) {
+    if (!row.complaint.empty()) {
+      rows.push_back(
+          {std::string(name_of(row.mode)), fmt::format("{}", row.iteration), row.complaint});
+      rows.back().resize(rows.front().size());
+      continue;
+    }
+    rows.push_back(
+        {std::string(name_of(row.mode)), fmt::format("{}", row.iteration),
+         figure_text(row.accuracy.mae()), figure_text(row.accuracy.rmse()),
+         figure_text(100 * row.accuracy.mape()), figure_text(row.accuracy.prediction_mean()),
+         figure_text(row.accuracy.prediction_std()), figure_text(row.accuracy.target_mean()),
+         figure_text(mean_ms(row)), fmt::format("{}", row.replans), figure_text(row.peak_memory_mb),
+         megabytes(row.resident), megabytes(row.heap)});
+  }
+  return rows;
+}
+
+void write_row(io::JsonWriter& json, const StressReport& report, const StressRow& row) {
+  json.begin_object()
+      .field("model", report.model)
+      .field("mode", name_of(row.mode))
+      .field("iteration", row.iteration);
+  json.key("accuracy")
+      .begin_object()
+      .field("mae", row.accuracy.mae())
+      .field("rmse", row.accuracy.rmse())
+      .field("mape", 100 * row.accuracy.mape())
+      .field("prediction_mean", row.accuracy.prediction_mean())
+      .field("prediction_std", row.accuracy.prediction_std())
+      .field("target_mean", row.accuracy.target_mean())
+      .end_object();
+  json.key("performance")
+      .begin_object()
+      .field("inference_time_ms", mean_ms(row))
+      .field("peak_memory_mb", row.peak_memory_mb.value_or(NAN))
+      .field("recompilations", row.replans)
+      .end_object();
+  if (!row.complaint.empty()) json.field("error", row.complaint);
+  json.end_object();
+}
+
+std::vector<const Check*> broken(const StressReport& report) {
+  std::vector<const Check*> checks;
+  for (const Check& check : report.checks) {
+    if (!check.passed) checks.push_back(&check);
+  }
+  return checks;
+}
+
+}  // namespace
+
+std::string json_text(const StressReport& report) {
+  io::JsonWriter json;
+  json.begin_object()
+      .field("passed", report.passed())
+      .field("stress_mode", name_of(report.level))
+      .field("version", version())
+      .field("model", report.model)
+      .field("trained", report.trained)
+      .field("weights_sha256", report.weights_sha256)
+      .field("dtype", name_of(report.dtype))
+      .field("isa", report.isa)
+      .field("threads", report.threads)
+      .field("seed", report.seed)
+      .field("mae_persistence", report.mae_persistence)
+      .key("rows")
+      .begin_array();
+  for (const StressRow& row : report.rows) write_row(json, report, row);
+  json.end_array().key("latency_ms").begin_object();
+  for (const auto& [mode, latency] : report.latency) {
+    json.key(name_of(mode));
+    write_latency(json, latency);
+  }
+  json.end_object().key("checks").begin_array();
+  for (const Check& check : report.checks) write_check(json, check);
+  json.end_array().key("weights").begin_array();
+  for (const std::string& sentence : report.weights) json.value(sentence);
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : report.warnings) json.value(warning);
+  return json.end_array().end_object().take();
+}
+
+std::string markdown_text(const StressReport& report) {
+  std::string text = fmt::format(
+      "# toto stress: {}\n\n**{}**\n\n{}. toto.cpp {}, weights {}.\n", name_of(report.level),
+      verdict_of(report), markdown_cell(setting_of(report)), version(), report.weights_sha256);
+  if (const std::vector<const Check*> checks = broken(report); !checks.empty()) {
+    text += "\n## Broken limits\n\n";
+    for (const Check* check : checks) {
+      text += fmt::format("- {}: {}\n", markdown_cell(check->name), markdown_cell(check->detail));
+    }
+  }
+  if (!report.warnings.empty()) {
+    text += "\n## Warnings\n\n";
+    for (const std::string& warning : report.warnings) {
+      text += fmt::format("- {}\n", markdown_cell(warning));
+    }
+  }
+  text += fmt::format(
+      "\n## Modes\n\nMAE on held-out values, which is {} for persistence (the latest value); times "
+      "of single forecasts.\n\n",
+      figure_text(report.mae_persistence));
+  text += markdown_table(mode_rows(report), 1);
+  if (!report.weights.empty()) text += "\n## Where the weights came from\n\n";
+  for (const std::string& sentence : report.weights) {
+    text += fmt::format("- {}\n", markdown_cell(sentence));
+  }
+  text += "\n## Limits\n\n" + markdown_table(check_rows(report.checks), 3);
+  return text + "\n## Iterations\n\n" + markdown_table(iteration_rows(report), 1);
+}
+
+std::string table_text(const StressReport& report) {
+  std::string text =
+      io::one_line(setting_of(report)) + "\n\n" + aligned_table(mode_rows(report), 1);
+  text += fmt::format("\nMAE of persistence, the latest value: {}\n",
+                      figure_text(report.mae_persistence));
+  for (const Check* check : broken(report)) {
+    text += io::one_line(fmt::format("BROKEN  {}: {}", check->name, check->detail)) + "\n";
+  }
+  return text + verdict_of(report) + "\n";
+}
+
+}  // namespace toto::validate

@@ -1,0 +1,136 @@
+// `toto doctor`: each finding has a line that names it and says what to do; a healthy machine has
+// none. What is checked in what order is in cli_model_test.cc.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cli_fixture.h"
+
+namespace toto::cli {
+namespace {
+
+class DoctorTest : public CliTest {
+ protected:
+  struct Line {
+    std::string status, value, advice;
+  };
+  // The check of this name, by the JSON.
+  Line line(const Result& result, std::string_view name) {
+    const io::Json json = io::parse_json(result.out, "stdout");
+    for (const io::Json& check : at(json, "checks").array) {
+      if (at(check, "name").string == name) {
+        return {at(check, "status").string, at(check, "value").string, at(check, "advice").string};
+      }
+    }
+    ADD_FAILURE() << "no check " << name << "\n" << result.out;
+    return {};
+  }
+  Result doctor(const std::vector<std::string>& flags = {}, const Environment& environment = {}) {
+    std::vector<std::string> words = {"doctor", "--json", "-"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return run(words, environment);
+  }
+};
+
+TEST_F(DoctorTest, SaysWhichInstructionSetAndWhy) {
+  EXPECT_TRUE(has(line(doctor(), "instruction set").value, "the best of this CPU"));
+  const Line plain = line(doctor({}, {{"TOTO_ISA", "reference"}}), "instruction set");
+  EXPECT_EQ(plain.status, "warn");
+  EXPECT_TRUE(has(plain.value, "reference, TOTO_ISA"));
+  EXPECT_TRUE(has(plain.advice, "--isa auto"));
+}
+
+TEST_F(DoctorTest, NamesModelFilesByTheirHashes) {
+  const Line files = line(doctor(), "model files");
+  EXPECT_EQ(files.status, "ok");
+  const Result sums =
+      shell("sha256sum " TOTO_SOURCE_DIR "/models/toto-mini/config.json " TOTO_SOURCE_DIR
+            "/models/toto-mini/model.safetensors | cut -c1-64");
+  EXPECT_TRUE(has(files.value, "config.json") && has(files.value, sums.out.substr(0, 64)));
+  EXPECT_TRUE(has(files.value, sums.out.substr(65, 64))) << files.value;
+}
+
+TEST_F(DoctorTest, ShowsTheConfigInForce) {
+  EXPECT_TRUE(has(line(doctor(), "config").value, "no config file"));
+  file("toto.conf", "seed = 4\nthreads = 1\n");
+  const Line config = line(doctor({"--seed", "5"}), "config");
+  EXPECT_EQ(config.value,
+            "file toto.conf, threads 1 (toto.conf:2: threads), seed 5 (--seed); 1 overruled, see "
+            "`toto config show`");
+  file("toto.conf", "sead = 4\n");
+  const Result wrong = doctor();
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_EQ(line(wrong, "settings").status, "fail");
+  EXPECT_TRUE(has(line(wrong, "settings").value, "did you mean seed?"));
+}
+
+TEST_F(DoctorTest, LooksAtThePlansOfModesThatKeepThem) {
+  EXPECT_TRUE(has(line(doctor(), "plan cache").value, "mode default keeps no plans"));
+  for (const char* mode : {"reduce-overhead", "max-autotune"}) {
+    const Line plans = line(doctor({"--mode", mode, "--plan-cache-size", "7"}), "plan cache");
+    EXPECT_EQ(plans.status, "ok");
+    EXPECT_TRUE(has(plans.value, "up to 7 plans (--plan-cache-size)")) << plans.value;
+    EXPECT_TRUE(has(plans.value, "0 made again")) << plans.value;
+  }
+}
+
+TEST_F(DoctorTest, WarnsOfTightLimits) {
+  const Result result = shell("ulimit -n 48; ulimit -f 1000; toto doctor --json -");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Line limits = line(result, "limits");
+  EXPECT_EQ(limits.status, "warn");
+  EXPECT_TRUE(has(limits.value, "open files 48")) << limits.value;
+  EXPECT_TRUE(has(limits.advice, "ulimit -n") && has(limits.advice, "ulimit -f"));
+}
+
+TEST_F(DoctorTest, LooksIntoTheCacheFolder) {
+  std::filesystem::create_directories(path("cache/weights"));
+  file("cache/weights/model-0123-f32-1.packed", "not packed weights at all, and too short");
+  Line cache = line(doctor({"--cache-dir", "cache"}), "cache folder");
+  EXPECT_EQ(cache.status, "warn");
+  EXPECT_TRUE(has(cache.advice, "1 of them damaged")) << cache.advice;
+  EXPECT_TRUE(std::filesystem::exists(path("cache/weights/model-0123-f32-1.packed")))
+      << "the doctor changes nothing";
+  std::filesystem::remove(path("cache/weights/model-0123-f32-1.packed"));
+  cache = line(doctor({"--cache-dir", "cache"}), "cache folder");
+  EXPECT_EQ(cache.advice.find("damaged"), std::string::npos);
+  ASSERT_EQ(chmod(path("cache").c_str(), 0777), 0);
+  cache = line(doctor({"--cache-dir", "cache"}), "cache folder");
+  EXPECT_EQ(cache.status, "warn");
+  EXPECT_TRUE(has(cache.advice, "chmod o-w cache")) << cache.advice;
+}
+
+// A network whose last layer is gone answers zeros: finite, the same bits, and not in order.
+TEST_F(DoctorTest, FailsWhereTheLastLayerIsZero) {
+  std::filesystem::copy(TOTO_SOURCE_DIR "/models/toto-mini", path("zeroed"));
+  const std::string weights = path("zeroed/model.safetensors");
+  std::string bytes = contents_of(weights);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const io::Json json = io::parse_json(std::string_view(bytes).substr(8, header), "header");
+  for (const char* name : {"model.unembed.weight", "model.unembed.bias"}) {
+    const io::Json& offsets = at(at(json, name), "data_offsets");
+    const auto begin = 8 + header + static_cast<std::uint64_t>(offsets.array.at(0).integer);
+    const auto end = 8 + header + static_cast<std::uint64_t>(offsets.array.at(1).integer);
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+              bytes.begin() + static_cast<std::ptrdiff_t>(end), '\0');
+  }
+  put(weights, bytes);
+  for (const char* mode : {"default", "reference"}) {
+    const Result result = doctor({"--model", "zeroed", "--mode", mode});
+    EXPECT_EQ(result.exit_code, 1) << mode;
+    EXPECT_EQ(line(result, "forecast").status, "fail");
+    EXPECT_TRUE(has(line(result, "forecast").value, "the same at every step"));
+  }
+}
+
+TEST_F(DoctorTest, FailsWithoutAModel) {
+  const Result result = doctor({"--model", "absent"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_FALSE(at(io::parse_json(result.out, "stdout"), "passed").boolean);
+  EXPECT_EQ(line(result, "model").status, "fail");
+}
+
+}  // namespace
+}  // namespace toto::cli
