@@ -355,17 +355,20 @@ TEST_F(ForecastTest, ManySeriesTravelInChunks) {
 
 TEST_F(ForecastTest, InterruptLeavesTheOldFile) {
   file("out.json", "old");
-  const Running running = start(
-      {"forecast", "in.csv", "--horizon", "20000", "--samples", "2000", "--output", "out.json"});
+  ASSERT_EQ(run({"make-model", "untrained", "--config", "mini"}).exit_code, 0);
+  const Running running = start({"forecast", "in.csv", "--model", "untrained", "--horizon", "20000",
+                                 "--samples", "2000", "--output", "out.json"});
   // The model's warning comes right before the work.
-  for (int i = 0; i < 6000 && !has(running.err_so_far(), "untrained"); ++i) usleep(10'000);
+  const auto at_work = [&] { return has(running.err_so_far(), "is untrained"); };
+  for (int i = 0; i < 6000 && !at_work(); ++i) usleep(10'000);
+  ASSERT_TRUE(at_work()) << running.err_so_far();
   usleep(50'000);
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_NE(error_line(result), "") << result.err;
   EXPECT_EQ(contents_of(path("out.json")), "old");
-  EXPECT_EQ(folder_.num_entries(), 2u);
+  EXPECT_EQ(folder_.num_entries(), 3u);
 }
 
 }  // namespace
