@@ -1,9 +1,10 @@
 // `toto serve`: the HTTP service, from the first request, which may arrive before the model is
 // loaded, to the last answer after SIGTERM.
 #include <pthread.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +24,6 @@ using std::chrono::milliseconds;
 // Together less than the 10 s within which a service manager expects us to end.
 constexpr milliseconds kDrain{7'500};
 constexpr milliseconds kCancel{1'000};
-constexpr milliseconds kShadow{500};
 
 // Signals are waited for, not handled: blocked before any thread starts, so that all inherit it.
 class StopSignals {
@@ -63,8 +63,27 @@ class LoadResult {
 // OIP clients put it into a path.
 std::string client_name(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
+// Every connection takes a descriptor, and shells allow a process few of them. As many as the
+// system allows, so that it is the limit of connections that is met.
+void allow_files(std::size_t num_connections) {
+  constexpr std::size_t kOwn = 64;  // the model, the log, what threads need
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = num_connections + kOwn;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(limit.rlim_max, wanted);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted) {
+    print_warning(
+        fmt::format("the system allows {} open files, fewer than {} connections need; raise the "
+                    "limit (ulimit -n) or lower --max-connections",
+                    limit.rlim_cur, num_connections));
+  }
+}
+
 int serve(const ServeFlags& flags) {
   ServeRequest request = make_serve_request(flags);
+  allow_files(request.http.max_connections);
   for (const std::string& warning : request.settings.warnings) print_warning(warning);
   const LocatedModel model = locate_model(request.settings.model);
   const StopSignals signals;
@@ -93,7 +112,7 @@ int serve(const ServeFlags& flags) {
   };
   service.emplace(options);
   server::HttpServer http(request.http, *service);
-  service->set_connections([&http] { return http.num_connections(); });
+  service->watch(http);
   print_line(fmt::format("listening on {}://{}:{}", tls ? "https" : "http", request.http.host,
                          http.port()));
   while (!signals.wait(milliseconds(100)) && !loaded.error()) {
@@ -105,9 +124,7 @@ int serve(const ServeFlags& flags) {
     http.wait(kCancel);
   }
   service->cancel_all();
-  // Before the connections that wait for its answers are gone. A comparison at the lowest priority
-  // may take its time on a busy machine; nobody waits for it, and nothing is left to be written.
-  if (!service->stop(kShadow)) std::_Exit(0);
+  service->stop();  // before the connections that wait for its answers are gone
   if (const auto error = loaded.error()) throw Error(*error);
   return 0;
 }

@@ -1,13 +1,17 @@
 #include "serve_request.h"
 
+#include <arpa/inet.h>
+
 #include <charconv>
-#include <limits>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "io/atomic_file.h"
 #include "io/csv.h"
 #include "io/json.h"
+#include "settings_file.h"
 
 namespace toto::cli {
 namespace {
@@ -118,19 +122,66 @@ void read_shadow(const ServeFlags& flags, ServeRequest& request) {
 }
 
 // The common options have variables of their own; those of the service win over them.
-void read_service_variables(CommonFlags& flags) {
-  const auto take = [](std::optional<std::string>& flag, const char* variable) {
-    if (flag) return;
-    if (const auto choice = find_choice({}, {}, {variable})) flag = choice->text;
-  };
-  take(flags.model, "TOTO_SERVE_MODEL");
-  take(flags.mode, "TOTO_SERVE_MODE");
-  take(flags.dtype, "TOTO_SERVE_DTYPE");
-  take(flags.threads, "TOTO_SERVE_THREADS");
-  take(flags.isa, "TOTO_SERVE_ISA");
-  take(flags.seed, "TOTO_SERVE_SEED");
-  take(flags.plan_cache_size, "TOTO_SERVE_PLAN_CACHE_SIZE");
-  take(flags.cache_dir, "TOTO_SERVE_CACHE_DIR");
+class ServiceVariables {
+ public:
+  explicit ServiceVariables(CommonFlags& flags) {
+    take(flags.model, "--model", "TOTO_SERVE_MODEL");
+    take(flags.mode, "--mode", "TOTO_SERVE_MODE");
+    take(flags.dtype, "--dtype", "TOTO_SERVE_DTYPE");
+    take(flags.threads, "--threads", "TOTO_SERVE_THREADS");
+    take(flags.isa, "--isa", "TOTO_SERVE_ISA");
+    take(flags.seed, "--seed", "TOTO_SERVE_SEED");
+    take(flags.plan_cache_size, "--plan-cache-size", "TOTO_SERVE_PLAN_CACHE_SIZE");
+    take(flags.cache_dir, "--cache-dir", "TOTO_SERVE_CACHE_DIR");
+    take(flags.no_cache, "TOTO_SERVE_NO_CACHE");
+    take(flags.no_kv_cache, "TOTO_SERVE_NO_KV_CACHE");
+  }
+  // Throws the error as one about the variable, if it is about a flag that came from one.
+  void explain(const Error& error) const {
+    const std::string_view message = error.what();
+    for (const auto& [flag, variable] : taken_) {
+      if (!message.starts_with(flag)) continue;
+      const std::string_view rest = message.substr(flag.size());
+      if (rest.starts_with(' ') || rest.starts_with(':')) {
+        throw Error(error.code(), fmt::format("{}{}", variable, rest));
+      }
+    }
+  }
+
+ private:
+  void take(std::optional<std::string>& value, std::string_view flag, const char* variable) {
+    if (value) return;
+    if (const auto choice = find_variable({variable})) {
+      value = choice->text;
+      taken_.emplace_back(flag, variable);
+    }
+  }
+  static void take(bool& value, const char* variable) {
+    if (const auto choice = find_variable({variable}); choice && !value) {
+      value = switch_value(*choice);
+    }
+  }
+
+  std::vector<std::pair<std::string_view, std::string_view>> taken_;  // flag, variable
+};
+
+Settings read_settings(CommonFlags& flags) {
+  if (const auto file = find_variable({"TOTO_SERVE_CONFIG"})) propose_settings_file(file->text);
+  const ServiceVariables variables(flags);
+  try {
+    Settings settings = resolve_settings(flags);
+    check_available(settings);
+    return settings;
+  } catch (const Error& error) {
+    variables.explain(error);
+    throw;
+  }
+}
+
+bool is_address(const std::string& host) {
+  in6_addr room{};
+  return host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &room) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
 }
 
 bool is_loopback(const std::string& host) {
@@ -140,23 +191,30 @@ bool is_loopback(const std::string& host) {
 }  // namespace
 
 void add_serve_options(Command& command, ServeFlags& flags) {
-  command.option("--host", "H", flags.host, "address to listen on (default 127.0.0.1)")
+  command
+      .option("--host", "H", flags.host,
+              "address to listen on; other than loopback only with a key, or behind a proxy "
+              "(default 127.0.0.1)")
       .option("--port", "N", flags.port, "port to listen on; 0: any free one (default 8080)")
       .option("--api-key", "K", flags.api_key,
-              "what clients must send as Authorization: Bearer K; a file keeps it off the list of "
-              "processes")
-      .option("--api-key-file", "FILE", flags.api_key_file, "the same, from a file")
-      .option("--tls-cert", "FILE", flags.tls_cert, "certificate chain, PEM; needs --tls-key")
-      .option("--tls-key", "FILE", flags.tls_key, "its private key, PEM")
+              "what clients must send as Authorization: Bearer K (default none); a file keeps it "
+              "off the list of processes")
+      .option("--api-key-file", "FILE", flags.api_key_file, "the same, from a file (default none)")
+      .option("--tls-cert", "FILE", flags.tls_cert,
+              "certificate chain, PEM; needs --tls-key (default none)")
+      .option("--tls-key", "FILE", flags.tls_key, "its private key, PEM (default none)")
       .option("--cors", "ORIGIN", flags.cors, "origin whose pages may ask (default none)")
       .option("--queue", "N", flags.queue, "requests that may wait (default 256)")
       .option("--deadline", "S", flags.deadline, "seconds a request may take (default 60)")
       .option("--max-body", "SIZE", flags.max_body,
-              "of a request, also decompressed: 64K, 256M, 1G (default 256M)")
-      .option("--max-series", "N", flags.max_series, "of a request (default 100000)")
-      .option("--max-horizon", "N", flags.max_horizon, "of a request (default 100000)")
-      .option("--max-samples", "N", flags.max_samples, "of a request (default 1000000)")
-      .option("--max-connections", "N", flags.max_connections, "at a time (default 1024)")
+              "bytes of a request, also decompressed: 64K, 256M, 1G (default 256M)")
+      .option("--max-series", "N", flags.max_series, "series of a request (default 100000)")
+      .option("--max-horizon", "N", flags.max_horizon,
+              "steps a request may ask for (default 100000)")
+      .option("--max-samples", "N", flags.max_samples,
+              "paths a request may ask for (default 1000000)")
+      .option("--max-connections", "N", flags.max_connections,
+              "connections at a time (default 1024)")
       .option("--max-sessions", "N", flags.max_sessions, "streaming sessions kept (default 64)")
       .option("--shadow-rate", "X", flags.shadow_rate,
               "share of forecasts computed again in reference mode and compared (default 0.01; 0 "
@@ -164,21 +222,27 @@ void add_serve_options(Command& command, ServeFlags& flags) {
       .option("--shadow-bound", "X", flags.shadow_bound,
               "relative deviation that raises the alarm (default 1e-5)")
       .flag("--auto-rollback", flags.auto_rollback,
-            "then also switch to reference mode, until POST /v1/mode")
+            "then also switch to reference mode, until POST /v1/mode (default off)")
       .option("--log", "FILE", flags.log, "JSON line for each request; - is stderr (default none)");
   add_common_options(command, flags.common);
   command.note(
-      "Every flag has a variable: TOTO_SERVE_PORT, TOTO_SERVE_API_KEY_FILE, TOTO_SERVE_MODEL, ...\n"
+      "Every flag has a variable: TOTO_SERVE_PORT, TOTO_SERVE_API_KEY_FILE, TOTO_SERVE_MODEL, ...; "
+      "those of the service\nalso a line in toto.conf: serve-port = 8080. `toto config show` "
+      "prints "
+      "them all.\n"
       "SIGTERM and Ctrl-C: no new work, all accepted work is answered, exit 0 within 10 s.");
 }
 
 ServeRequest make_serve_request(ServeFlags flags) {
   ServeRequest request;
-  read_service_variables(flags.common);
-  request.settings = resolve_settings(flags.common);
-  check_available(request.settings);
+  request.settings = read_settings(flags.common);
   server::HttpOptions& http = request.http;
   if (const auto host = find_choice(flags.host, "--host", {"TOTO_SERVE_HOST"})) {
+    if (!is_address(host->text)) {
+      fail(ErrorCode::invalid_argument,
+           "{} is {}, expected an address such as 127.0.0.1 or ::", host->origin,
+           io::quoted(host->text));
+    }
     http.host = host->text;
   }
   if (const auto port = find_choice(flags.port, "--port", {"TOTO_SERVE_PORT"})) {

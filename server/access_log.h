@@ -1,5 +1,5 @@
-// One JSON line a request. A log that cannot be written, on a full disk say, never stops the
-// service: lines are lost and counted.
+// One JSON line a request. A log that cannot be written, on a full disk or into a pipe nobody
+// reads, never stops the service: lines are lost and counted, whole ones.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,11 @@ class AccessLog {
   std::int64_t num_lost() const { return num_lost_; }
 
  private:
+  bool write_line(std::string_view line);  // under the lock
+
   int fd_ = -1;
   bool owned_ = false;
+  bool torn_ = false;  // the log ends with half a line
   std::mutex mutex_;
   std::atomic<std::int64_t> num_lost_{0};
 };

@@ -1,9 +1,9 @@
-// HTTP/1.1 over TCP or TLS: connections, limits and timeouts. The only door to Boost; what a
-// request means is decided elsewhere.
+// HTTP/1.1 over TCP or TLS: connections, limits and timeouts. What a request means is decided
+// elsewhere.
 //
-// Clients are hostile. Headers and bodies are limited before memory is taken for them, every state
-// of a connection has a deadline, and when connections run out the one that has kept us waiting
-// longest makes room.
+// Clients are hostile. Headers, bodies and answers are limited before memory is taken for them,
+// every state of a connection has a deadline, and when connections run out the one that has kept us
+// waiting longest makes room.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct HttpOptions {
   std::size_t max_connections = 1024;
   std::size_t max_header_bytes = std::size_t{16} << 10;
   std::size_t max_body = std::size_t{256} << 20;
-  std::size_t max_bodies = std::size_t{1} << 30;     // of all requests being received or answered
+  std::size_t max_bodies = std::size_t{1} << 30;     // of all requests and large answers together
   std::chrono::milliseconds idle_timeout{75'000};    // between requests
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte to the last header
   std::chrono::milliseconds pause_timeout{10'000};   // without a byte of the body or the answer
-  std::chrono::milliseconds body_timeout{120'000};   // for a whole body
+  std::chrono::milliseconds body_timeout{120'000};   // for a whole body or answer
   std::chrono::milliseconds drain_grace{1'000};      // for requests on their way when we stop
 };
 

@@ -127,7 +127,7 @@ std::string Service::status_json() const {
       .field("forecasts", telemetry_.num_forecasts())
       .field("errors", telemetry_.num_errors())
       .field("memory_bytes", resident_bytes())
-      .field("log_lines_lost", log_.num_lost());
+      .field("log_lines_lost", now.log_lines_lost);
   json.key("latency_ms").begin_object();
   json.field("p50", 1e3 * latency.p50).field("p95", 1e3 * latency.p95);
   json.field("p99", 1e3 * latency.p99).field("count", latency.count).end_object();

@@ -166,12 +166,17 @@ void Scheduler::load(const Switch& wanted) {
   try {
     auto engine = std::make_shared<const Engine>(load_(wanted.mode));
     std::string name = options_.model_name.empty() ? engine->model().name : options_.model_name;
-    const std::lock_guard lock(mutex_);
-    active_ = {std::move(engine), active_.number + 1, std::move(name)};
+    ActiveEngine next{std::move(engine), active_.number + 1, std::move(name)};
     warm_ = false;
     num_forecasts_ = 0;
+    const std::lock_guard lock(mutex_);
+    std::swap(active_, next);  // the former one goes after the lock
   } catch (const Error& what) {
     error = what;
+  } catch (const std::bad_alloc&) {
+    error = Error(ErrorCode::out_of_memory, "not enough memory to load the model");
+  } catch (const std::exception& what) {
+    error = Error(ErrorCode::internal, what.what());
   }
   if (wanted.done) wanted.done(std::move(error));
 }

@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include <future>
 #include <utility>
 
 #include "base/error.h"
@@ -40,8 +41,15 @@ Service::Service(ServiceOptions options)
       heavy_(1, kMaxTasks),
       backtests_(1, kMaxTasks) {
   shadow_ = std::make_unique<Shadow>(
-      options_.shadow, [this] { return options_.load(Mode::reference); },
-      [this](double deviation, const std::string& id) { deviated(deviation, id); });
+      options_.shadow,
+      ShadowWork{.load = [this] { return options_.load(Mode::reference); },
+                 .forecast =
+                     [this](const Series& series, const ForecastOptions& forecast_options,
+                            const ActiveEngine& active) {
+                       return live_forecast(series, forecast_options, active);
+                     },
+                 .exceeded = [this](double deviation,
+                                    const std::string& id) { deviated(deviation, id); }});
   SchedulerEvents events{.batch = [this](std::size_t num_series) { telemetry_.batch(num_series); },
                          .forecast =
                              [this](const Series& series, const ForecastOptions& forecast_options,
@@ -54,12 +62,13 @@ Service::Service(ServiceOptions options)
                                            std::move(events));
 }
 
-bool Service::stop(std::chrono::milliseconds patience) {
+void Service::stop() {
+  shadow_->cancel();
   backtests_.stop();
   heavy_.stop();
   scheduler_->stop();
   light_.stop();
-  return shadow_->stop_within(patience);
+  shadow_->stop();
 }
 
 void Service::cancel_all() {
@@ -200,6 +209,21 @@ void Service::forecast_json(const CallPtr& call, Planner planner) {
   });
 }
 
+// On the shadow's thread, which waits for the engine's.
+Forecast Service::live_forecast(const Series& series, const ForecastOptions& options,
+                                const ActiveEngine& active) {
+  Forecast forecast;
+  std::promise<std::optional<Error>> ended;
+  scheduler_->submit(
+      [&](const ActiveEngine& now) {
+        if (now.number != active.number) fail(ErrorCode::cancelled, "the mode was switched");
+        forecast = now.engine->forecast(series, options);
+      },
+      {}, [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
+  if (const auto error = ended.get_future().get()) throw Error(*error);
+  return forecast;
+}
+
 void Service::deviated(double deviation, const std::string& id) {
   event(fmt::format(
       "shadow verification: a forecast of {} deviates by {:.3g} from reference mode, more than "
@@ -230,11 +254,13 @@ Limits Service::limits() const {
 }
 
 Telemetry::Gauges Service::gauges() const {
+  const HttpServer* const http = http_;
   return {.queue_depth = scheduler_->depth(),
-          .connections = connections_ ? connections_() : 0,
+          .connections = http == nullptr ? 0 : http->num_connections(),
           .sessions = sessions_.size(),
           .active = scheduler_->active(),
           .shadow = shadow_->state(),
+          .log_lines_lost = log_.num_lost(),
           .uptime_seconds = std::chrono::duration<double>(Clock::now() - started_).count()};
 }
 

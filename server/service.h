@@ -55,11 +55,10 @@ class Service final : public HttpHandler {
   void handle(Request request, ClientGone gone, Respond respond) override;
   void answered(const Request& request, const Response& response, bool sent) override;
 
-  void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
-  // After every accepted request has been answered. The HTTP server must still be there. False if
-  // the shadow's last comparison takes longer than `patience`: then only the end of the process
-  // ends it.
-  bool stop(std::chrono::milliseconds patience = std::chrono::hours(1));
+  // Whose connections are counted from now on. Requests may be on their way already.
+  void watch(const HttpServer& http) { http_ = &http; }
+  // After every accepted request has been answered. The HTTP server must still be there.
+  void stop();
   // Whatever waits or runs is answered with 503 soon.
   void cancel_all();
 
@@ -127,6 +126,8 @@ class Service final : public HttpHandler {
   void answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
                       std::vector<float> points, std::optional<ForecastOptions> options,
                       bool reports_point);
+  Forecast live_forecast(const Series& series, const ForecastOptions& options,
+                         const ActiveEngine& active);
   void deviated(double deviation, const std::string& id);
   void event(std::string_view sentence) const;
   Telemetry::Gauges gauges() const;
@@ -138,7 +139,7 @@ class Service final : public HttpHandler {
   Telemetry telemetry_;
   AccessLog log_;
   Sessions sessions_;
-  std::function<std::size_t()> connections_;
+  std::atomic<const HttpServer*> http_{nullptr};
   std::mutex reports_mutex_;
   std::list<std::pair<std::string, std::string>>
       reports_;                        // of backtests: id and page, newest last

@@ -65,19 +65,12 @@ double deviation(const Series& series, const Forecast& live, const Forecast& ref
   return size > 0 ? apart / size : apart;
 }
 
-Shadow::Shadow(const ShadowOptions& options, std::function<Engine()> load,
-               std::function<void(double, const std::string&)> exceeded)
-    : options_(options), load_(std::move(load)), exceeded_(std::move(exceeded)) {
+Shadow::Shadow(const ShadowOptions& options, ShadowWork work)
+    : options_(options), work_(std::move(work)) {
   state_.enabled = options.rate > 0;
   state_.rate = options.rate;
   state_.bound = options.bound;
-  if (!state_.enabled) return;
-  thread_ = std::thread([this] {
-    run();
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    end_.notify_all();
-  });
+  if (state_.enabled) thread_ = std::thread([this] { run(); });
 }
 
 void Shadow::offer(const Series& series, const ForecastOptions& options, const Forecast& live,
@@ -108,16 +101,17 @@ ShadowState Shadow::state() const {
   return state_;
 }
 
-bool Shadow::stop_within(std::chrono::milliseconds time) {
-  if (!thread_.joinable()) return true;
+void Shadow::cancel() {
   {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     stopped_ = true;
-    wake_.notify_one();
-    if (!end_.wait_for(lock, time, [this] { return ended_; })) return false;
   }
-  thread_.join();
-  return true;
+  wake_.notify_one();
+}
+
+void Shadow::stop() {
+  cancel();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Shadow::run() {
@@ -134,13 +128,21 @@ void Shadow::run() {
       checks_.pop_front();
     }
     double apart = std::numeric_limits<double>::infinity();
+    bool given_up = false;
     try {
-      if (!reference) reference.emplace(load_());
+      if (!reference) reference.emplace(work_.load());
       apart = compare(*reference, check);
+    } catch (const Error& error) {
+      given_up = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::overloaded;
     } catch (const std::exception&) {
-      // A comparison that could not be made has not passed.
+      // As any other error: a comparison that could not be made has not passed.
     }
     if (stopped_) return;
+    if (given_up) {
+      const std::lock_guard lock(mutex_);
+      ++state_.dropped;
+      continue;
+    }
     const bool past = !(apart <= options_.bound);
     {
       const std::lock_guard lock(mutex_);
@@ -149,7 +151,7 @@ void Shadow::run() {
       state_.last_deviation = apart;
       state_.worst_deviation = std::max(state_.worst_deviation, apart);
     }
-    if (past) exceeded_(apart, check.series.id);
+    if (past) work_.exceeded(apart, check.series.id);
   }
 }
 
@@ -169,7 +171,7 @@ double Shadow::compare(const Engine& reference, const Check& check) const {
   options.cancelled = [this] { return stopped_.load(); };
   const Forecast exact = reference.forecast(series, options);
   if (check.options.num_samples > 0) {
-    return deviation(series, check.active.engine->forecast(series, options), exact);
+    return deviation(series, work_.forecast(series, options, check.active), exact);
   }
   Forecast live = check.live;
   live.mean = first_steps(live.mean, horizon, steps);

@@ -28,11 +28,21 @@ struct ShadowOptions {
 // over the steps, relative to their size and to how much the series varies.
 double deviation(const Series& series, const Forecast& live, const Forecast& reference);
 
+// What the shadow needs from the service; all of it is called on the shadow's own thread.
+struct ShadowWork {
+  std::function<Engine()> load = {};  // the engine compared with
+  // A forecast of the live engine, made in its turn: an engine has one caller at a time, and one of
+  // the lowest priority would hold up the others. Error(cancelled, overloaded) if it is not to be
+  // had.
+  std::function<Forecast(const Series& series, const ForecastOptions& options,
+                         const ActiveEngine& active)>
+      forecast = {};
+  std::function<void(double deviation, const std::string& id)> exceeded = {};
+};
+
 class Shadow {
  public:
-  // `load` makes the engine compared with, on the shadow's own thread. `exceeded` is called there.
-  Shadow(const ShadowOptions& options, std::function<Engine()> load,
-         std::function<void(double deviation, const std::string& id)> exceeded);
+  Shadow(const ShadowOptions& options, ShadowWork work);
   ~Shadow() { stop(); }
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
@@ -42,9 +52,8 @@ class Shadow {
              const ActiveEngine& active);
   void note_rollback(bool rolled_back);
   ShadowState state() const;
-  void stop() { stop_within(std::chrono::hours(1)); }
-  // False if a comparison, which cannot be interrupted at any moment, still runs after this time.
-  bool stop_within(std::chrono::milliseconds time);
+  void cancel();  // the comparison at hand ends soon, none begins
+  void stop();    // cancels and waits for that
 
  private:
   struct Check {
@@ -57,16 +66,13 @@ class Shadow {
   double compare(const Engine& reference, const Check& check) const;
 
   const ShadowOptions options_;
-  const std::function<Engine()> load_;
-  const std::function<void(double, const std::string&)> exceeded_;
+  const ShadowWork work_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Check> checks_;
   ShadowState state_;
   double share_ = 0;  // of the next check, owed so far
   std::atomic<bool> stopped_{false};
-  bool ended_ = false;
-  std::condition_variable end_;
   std::thread thread_;
 };
 

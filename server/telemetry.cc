@@ -183,6 +183,8 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   text.single("toto_forecasts_total", "counter", "Series forecast.", forecasts_.load());
   text.single("toto_queue_depth", "gauge", "Requests waiting or being forecast.",
               gauges.queue_depth);
+  text.single("toto_log_lines_lost_total", "counter",
+              "Lines of the access log that could not be written.", gauges.log_lines_lost);
   text.single("toto_connections", "gauge", "Open connections.", gauges.connections);
   text.single("toto_sessions", "gauge", "Streaming sessions kept.", gauges.sessions);
   const Engine* engine = gauges.active.engine.get();

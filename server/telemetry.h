@@ -58,6 +58,7 @@ class Telemetry {
     std::size_t queue_depth = 0, connections = 0, sessions = 0;
     ActiveEngine active = {};
     ShadowState shadow = {};
+    std::int64_t log_lines_lost = 0;
     double uptime_seconds = 0;
   };
   std::string prometheus(const Gauges& gauges) const;

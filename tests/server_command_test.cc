@@ -1,38 +1,15 @@
-// `toto serve` as it is run: flags and variables, TLS, signals, a log on a full disk, backtests.
-#include <signal.h>
+// `toto serve` as it is run: flags and variables, TLS, backtests; answers as the command line's.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 
-#include <chrono>
-#include <thread>
-
-#include "cli_fixture.h"
+#include "serve_fixture.h"
 
 namespace toto::cli {
 namespace {
 
-class Serve : public CliTest {
+class Serve : public ServeTest {
  protected:
-  // Runs the service until `stop`, or the end of the test.
-  void serve(std::vector<std::string> arguments, const Environment& environment = {}) {
-    arguments.insert(arguments.begin(), "serve");
-    running_.emplace(start(arguments, environment));
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!has(running_->err_so_far(), "ready: ") && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    const std::string said = running_->err_so_far();
-    port_ = said.substr(said.find("127.0.0.1:") + 10);
-    port_.resize(port_.find('\n'));
-  }
-  Result stop(int signal = SIGTERM) {
-    kill(running_->pid(), signal);
-    const Result result = running_->wait();
-    running_.reset();
-    return result;
-  }
-  void TearDown() override {
-    if (running_) stop(SIGKILL);
-  }
-
   // What Python's own client gets: the status, a blank and the body.
   std::string ask(const std::string& method, const std::string& path, const std::string& body = {},
                   const std::string& headers = "{}", bool tls = false) {
@@ -54,11 +31,6 @@ class Serve : public CliTest {
     EXPECT_EQ(result.err, "");
     return result.out;
   }
-
-  static constexpr const char* kForecast =
-      R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7, 8]}], "horizon": 3})";
-  std::optional<Running> running_;
-  std::string port_;
 };
 
 TEST_F(Serve, RefusesWrongFlags) {
@@ -80,11 +52,102 @@ TEST_F(Serve, RefusesWrongFlags) {
   expect_refusal(2, {"log"}, {"serve", "--port", "0", "--log", "/no/such/folder/log"});
 }
 
+// Everything that --help names, with its variable set to something wrong.
 TEST_F(Serve, EveryFlagHasAVariable) {
+  const std::map<std::string, std::string> wrong = {{"host", "nowhere.invalid"},
+                                                    {"port", "x"},
+                                                    {"api-key", "a b"},
+                                                    {"api-key-file", "nokey"},
+                                                    {"tls-cert", "x.pem"},
+                                                    {"tls-key", "x.pem"},
+                                                    {"cors", "example.org"},
+                                                    {"queue", "0"},
+                                                    {"deadline", "0"},
+                                                    {"max-body", "1Q"},
+                                                    {"max-series", "0"},
+                                                    {"max-horizon", "0"},
+                                                    {"max-samples", "0"},
+                                                    {"max-sessions", "0"},
+                                                    {"max-connections", "0"},
+                                                    {"shadow-rate", "2"},
+                                                    {"shadow-bound", "-1"},
+                                                    {"auto-rollback", "perhaps"},
+                                                    {"log", "/no/such/folder"},
+                                                    {"mode", "fast"},
+                                                    {"no-kv-cache", "perhaps"},
+                                                    {"model", "nomodel"},
+                                                    {"dtype", "f16"},
+                                                    {"threads", "x"},
+                                                    {"isa", "sse9"},
+                                                    {"seed", "x"},
+                                                    {"plan-cache-size", "x"},
+                                                    {"no-cache", "perhaps"},
+                                                    {"config", "noconfig"}};
+  const std::string help = run({"serve", "--help"}).out;
+  std::size_t count = 0;
+  for (std::size_t at_flag = help.find("\n  --"); at_flag != help.npos;
+       at_flag = help.find("\n  --", at_flag + 1)) {
+    const std::size_t begin = at_flag + 5;
+    const std::string name = help.substr(begin, help.find_first_of(" \n", begin) - begin);
+    if (name == "cache-dir") continue;  // any folder will do: see below
+    ++count;
+    ASSERT_TRUE(wrong.contains(name)) << name;
+    std::string variable = "TOTO_SERVE_" + name;
+    std::transform(variable.begin(), variable.end(), variable.begin(),
+                   [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+    Environment environment = {{variable, wrong.at(name)}};
+    if (name != "port") environment["TOTO_SERVE_PORT"] = "0";
+    const Result result = run({"serve"}, environment);
+    EXPECT_GT(result.exit_code, 1) << variable;
+    const bool named = has(result.err, variable) || has(result.err, wrong.at(name) + ":") ||
+                       has(result.err, "\"" + wrong.at(name) + "\"");
+    EXPECT_TRUE(named) << variable << ": " << result.err;
+  }
+  EXPECT_EQ(count, wrong.size());
+}
+
+TEST_F(Serve, SettingsAreShownWithTheirOrigin) {
+  file("toto.conf", "serve-queue = 7\n");
+  const Result shown = run({"config", "show", "--json", "-"},
+                           {{"TOTO_SERVE_PORT", "1234"}, {"TOTO_SERVE_API_KEY", "hush"}});
+  EXPECT_FALSE(has(shown.out, "hush"));
+  const std::string help = run({"serve", "--help"}).out;
+  std::size_t count = 0;
+  for (const io::Json& row : at(json_of(shown), "settings").array) {
+    const std::string name = at(row, "name").string, value = at(row, "value").string;
+    if (!name.starts_with("serve-")) continue;
+    ++count;
+    const std::string origin = at(row, "origin").string;
+    if (name == "serve-port") {
+      EXPECT_EQ(value + origin, "1234TOTO_SERVE_PORT");
+    } else if (name == "serve-queue") {
+      EXPECT_EQ(value + origin, "7toto.conf:1: serve-queue");
+    } else if (name == "serve-api-key") {
+      EXPECT_EQ(value + origin, "(not shown)TOTO_SERVE_API_KEY");
+    } else {  // the default that --help names
+      EXPECT_EQ(origin, "default");
+      const std::size_t from = help.find("\n  --" + name.substr(6) + " ");
+      ASSERT_NE(from, help.npos) << name;
+      const std::size_t end = std::min(help.find("\n  --", from + 1), help.size());
+      std::string text = help.substr(from, end - from);
+      text.erase(std::unique(text.begin(), text.end(),
+                             [](char a, char b) { return std::isspace(a) && std::isspace(b); }),
+                 text.end());
+      std::replace(text.begin(), text.end(), '\n', ' ');
+      EXPECT_TRUE(has(text, "(default " + (value == "0" ? "off" : value))) << text;
+    }
+  }
+  EXPECT_EQ(count, 19u);
+  file("toto.conf", "serve-port = 70000\n");
+  expect_refusal(2, {"toto.conf:1: serve-port", "65535"}, {"serve"});
+}
+
+TEST_F(Serve, RunsByVariablesAlone) {
   file("key", "from-a-file\n");
   serve({}, {{"TOTO_SERVE_PORT", "0"},
              {"TOTO_SERVE_API_KEY_FILE", path("key")},
              {"TOTO_SERVE_MODE", "reduce-overhead"},
+             {"TOTO_SERVE_CACHE_DIR", path("cache")},
              {"TOTO_SERVE_LOG", path("log")},
              {"TOTO_SERVE_MAX_HORIZON", "2"},
              {"TOTO_SERVE_SEED", "5"}});
@@ -98,6 +161,7 @@ TEST_F(Serve, EveryFlagHasAVariable) {
           "\"seed\": 5"));
   const Result result = stop();
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(path("cache/weights")));
   const std::string log = contents_of(path("log"));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 4);
   EXPECT_FALSE(has(log, "from-a-file")) << "keys are never logged";
@@ -140,21 +204,9 @@ TEST_F(Serve, AnswersAsTheCommandLine) {
   EXPECT_EQ(numbers(answer), numbers(line.out));
 }
 
-TEST_F(Serve, AFullDiskUnderTheLogStopsNothing) {
-  serve({"--port", "0", "--log", "/dev/full"});
-  for (int i = 0; i < 3; ++i)
-    EXPECT_TRUE(ask("POST", "/v1/forecast", kForecast).starts_with("200"));
-  EXPECT_TRUE(has(ask("GET", "/v1/status"), "\"log_lines_lost\": 3"));
-}
-
-TEST_F(Serve, StartsAgainAfterKillNine) {
+TEST_F(Serve, RefusesAPortInUse) {
   serve({"--port", "0"});
-  const std::string port = port_;
-  stop(SIGKILL);
-  serve({"--port", port});
-  EXPECT_EQ(port_, port);
-  EXPECT_TRUE(ask("POST", "/v1/forecast", kForecast).starts_with("200"));
-  const Result second = run({"serve", "--port", port});
+  const Result second = run({"serve", "--port", port_});
   EXPECT_EQ(second.exit_code, 5);
   EXPECT_TRUE(has(second.err, "choose another --port")) << second.err;
 }

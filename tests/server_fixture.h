@@ -45,7 +45,16 @@ struct Reply {
 
 class Client {
  public:
-  explicit Client(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // Without waiting: what the connection does not take at once is never sent, and little can wait
+  // to be received.
+  enum class Sending { all, without_waiting };
+  explicit Client(int port, Sending sending = Sending::all)
+      : fd_(::socket(AF_INET, SOCK_STREAM, 0)),
+        flags_(MSG_NOSIGNAL | (sending == Sending::all ? 0 : MSG_DONTWAIT)) {
+    const int little = 4096;
+    if (sending == Sending::without_waiting) {
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+    }
     sockaddr_in place{};
     place.sin_family = AF_INET;
     place.sin_port = htons(static_cast<std::uint16_t>(port));
@@ -57,6 +66,7 @@ class Client {
   ~Client() { close(); }
   Client(Client&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
+        flags_(other.flags_),
         connected_(other.connected_),
         pending_(std::move(other.pending_)) {}
   Client& operator=(Client&&) = delete;
@@ -68,7 +78,7 @@ class Client {
   }
   bool send(std::string_view bytes) const {
     while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), flags_);
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -104,6 +114,12 @@ class Client {
     pending_.erase(0, end + 4 + size);
     return reply;
   }
+  bool has_partial_answer() const { return !pending_.empty(); }
+  // Whether something has arrived within this time; it is not fetched.
+  bool receives(milliseconds patience) const {
+    pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
+    return ::poll(&waiting, 1, static_cast<int>(patience.count())) > 0;
+  }
   // Whether the server has closed its side within this time.
   bool closed(milliseconds patience) {
     const auto until = Clock::now() + patience;
@@ -126,6 +142,7 @@ class Client {
   }
 
   int fd_;
+  int flags_;
   bool connected_ = false;
   bool at_end_ = false;
   std::string pending_;
@@ -167,6 +184,7 @@ class ServerTest : public ::testing::Test {
     };
     service_ = std::make_unique<Service>(service_options_);
     http_ = std::make_unique<HttpServer>(http_options_, *service_);
+    service_->watch(*http_);
     port_ = http_->port();
     if (wait_until_loaded) {
       ASSERT_FALSE(loaded->get_future().get().has_value());

@@ -30,6 +30,8 @@ TEST_F(Http, RefusesWhatIsNoRequest) {
   expect_refused(413, post_with("Content-Length: 18446744073709551615\r\n"), "larger");
   expect_refused(400, post_with("Transfer-Encoding: chunked\r\n", "-2\r\n"));
   expect_refused(400, post_with("Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\n"));
+  expect_refused(413, post_with("Transfer-Encoding: chunked\r\n", "ffffffffffffffff\r\nx"));
+  expect_refused(400, post_with("Transfer-Encoding: chunked, chunked\r\n", "0\r\n\r\n"));
   expect_refused(413, post_with("Transfer-Encoding: chunked\r\n", "7fffffffffffffff\r\nx"));
   expect_refused(400, "GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   std::string headers;
@@ -41,7 +43,7 @@ TEST_F(Http, RefusesWhatIsNoRequest) {
   EXPECT_EQ(post("/v1/forecast", kForecast).status, 200);
 }
 
-TEST_F(Http, BodyLimitsHoldCompressedOrNot) {
+TEST_F(Http, BodyLimitsHold) {
   http_options_.max_body = service_options_.limits.max_body = 1000;
   start();
   EXPECT_EQ(post("/v1/forecast", std::string(1001, ' ')).status, 413);
@@ -117,6 +119,15 @@ TEST_F(Http, PipelinedRequestsAreAnsweredInOrder) {
   for (int i = 1; i <= 20; ++i) {
     EXPECT_EQ(at(parsed(client.receive()), "horizon").integer, i);
   }
+}
+
+TEST_F(Http, GarbageBehindARequestIsRefusedAfterItsAnswer) {
+  start();
+  Client client = connect();
+  client.send(request_text("POST", "/v1/forecast", kForecast) + std::string(1000, '\x07'));
+  EXPECT_EQ(client.receive().status, 200);
+  EXPECT_EQ(client.receive().status, 400);
+  EXPECT_TRUE(client.closed(milliseconds(5000)));
 }
 
 TEST_F(Http, ContinuesWhenAskedAndPassesTracesOn) {

@@ -52,7 +52,10 @@ TEST_F(Routes, HealthMetadataAndPage) {
   EXPECT_EQ(get("/v2/models/small/versions/1/ready").status, 200);
   EXPECT_EQ(get("/v2/models/small/versions/2").status, 404);
   EXPECT_NE(get("/v2/models/other").error().find("small"), std::string::npos);
-  EXPECT_EQ(get("/v2/models/..").status, 404);
+  for (const char* name : {"..", "%2e%2e", "..%2fsmall", "../small", "small/../small"}) {
+    EXPECT_EQ(get(fmt::format("/v2/models/{}", name)).status, 404) << name;
+    EXPECT_EQ(post(fmt::format("/v2/models/{}/infer", name), "{}").status, 404) << name;
+  }
   EXPECT_EQ(get("/").headers["content-type"], "text/html; charset=utf-8");
   EXPECT_EQ(get("/nothing").status, 404);
   EXPECT_EQ(get("/web/nothing.js").status, 404);
@@ -141,8 +144,10 @@ TEST_F(Routes, BadRequestsGetOneSentence) {
   expect(R"({"series": [{"values": [1], "freq": "D"}]})", "start");
   expect(R"({"series": [{"values": [1], "start": "yesterday", "freq": "D"}]})", "start");
   expect(R"({"series": [{"values": [1], "values": [2]}]})", "values");
-  EXPECT_NE(error(std::string(100, '[') + std::string(100, ']')).find("the request"),
-            std::string::npos);
+  for (const std::size_t depth : {100, 100'000}) {
+    EXPECT_NE(error(std::string(depth, '[') + std::string(depth, ']')).find("the request"),
+              std::string::npos);
+  }
 }
 
 TEST_F(Routes, CompressedBodies) {
@@ -164,6 +169,18 @@ TEST_F(Routes, CompressedBodies) {
   EXPECT_THROW(decompress(gzipped(blanks), "gzip", blanks.size() - 1), Error);
   EXPECT_EQ(decompress(gzipped(blanks), "gzip", blanks.size()).size(), blanks.size());
   EXPECT_THROW(decompress(zstd(blanks), "zstd", 1000), Error);
+}
+
+// Megabytes of blanks in some thousand bytes.
+TEST_F(ServerTest, BombsAreRefused) {
+  http_options_.max_body = service_options_.limits.max_body = std::size_t{1} << 20;
+  start();
+  const std::string blanks(std::size_t{4} << 20, ' ');
+  const std::string gzip_bomb = gzipped(blanks), zstd_bomb = zstd(blanks);
+  for (const char* route : {"/v1/forecast", "/v2/forecast", "/v2/models/small/infer"}) {
+    EXPECT_EQ(post(route, gzip_bomb, "Content-Encoding: gzip\r\n").status, 413) << route;
+    EXPECT_EQ(post(route, zstd_bomb, "Content-Encoding: zstd\r\n").status, 413) << route;
+  }
 }
 
 TEST_F(Routes, OpenInferenceProtocol) {
@@ -233,9 +250,12 @@ TEST_F(Routes, OpenInferenceProtocolRefusals) {
          fmt::format(R"({{"inputs": [{}], "outputs": [{{"name": "mean"}}, {{"name": "mean"}}]}})",
                      good));
   expect("no output", fmt::format(R"({{"inputs": [{}], "outputs": [{{"name": "loc"}}]}})", good));
-  std::string many;
-  for (int i = 0; i < 65; ++i) many += std::string(i > 0 ? "," : "") + R"({"name": "mean"})";
-  expect("at most 64", fmt::format(R"({{"inputs": [{}], "outputs": [{}]}})", good, many));
+  expect("the request", target(R"("shape": [1, 1, 2], "data": [1, NaN])"));
+  for (const int count : {65, 5000}) {
+    std::string many;
+    for (int i = 0; i < count; ++i) many += std::string(i > 0 ? "," : "") + R"({"name": "mean"})";
+    expect("at most 64", fmt::format(R"({{"inputs": [{}], "outputs": [{}]}})", good, many));
+  }
   expect("twice", fmt::format(R"({{"inputs": [{}, {}]}})", good, good));
 }
 
@@ -381,9 +401,10 @@ TEST_F(Routes, MetricsAndStatus) {
         "toto_request_duration_seconds_bucket{route=\"/v1/forecast\",le=\"+Inf\"} 2\n",
         "toto_errors_total{kind=\"bad_request\"} 1\n", "toto_forecasts_total 1\n",
         "toto_batch_size_count 1\n", "toto_queue_depth 0\n", "toto_replans_total 0\n",
-        "toto_shadow_deviation 0\n", "toto_ready 1\n"}) {
+        "toto_shadow_deviation 0\n", "toto_ready 1\n", "toto_log_lines_lost_total 0\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
+  EXPECT_EQ(text.find("\ntoto_connections 0\n"), text.npos) << "this one is open";
   for (const char* name : {"toto_build_info{", "toto_model_info{", "process_resident_memory_bytes ",
                            "toto_request_duration_quantile_seconds{"}) {
     EXPECT_NE(text.find(name), std::string::npos) << name;

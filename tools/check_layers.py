@@ -34,7 +34,7 @@ DOORS = {
         "src/kernels/avx512_vnni.cc",
         "src/io/sha256.cc",
     },
-    r"boost/": {"server/http.cc"},
+    r"boost/": {"server/connection.h", "server/connection.cc"},
     r"(zlib|zstd)\.h": {"server/decompress.cc"},
 }
 
