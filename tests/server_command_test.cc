@@ -113,7 +113,8 @@ TEST_F(Serve, SettingsAreShownWithTheirOrigin) {
   EXPECT_FALSE(has(shown.out, "hush"));
   const std::string help = run({"serve", "--help"}).out;
   std::size_t count = 0;
-  for (const io::Json& row : at(json_of(shown), "settings").array) {
+  const io::Json report = json_of(shown);
+  for (const io::Json& row : at(report, "settings").array) {
     const std::string name = at(row, "name").string, value = at(row, "value").string;
     if (!name.starts_with("serve-")) continue;
     ++count;

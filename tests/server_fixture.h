@@ -85,7 +85,7 @@ class Client {
     return true;
   }
   // The next answer of this connection.
-  Reply receive(milliseconds patience = milliseconds(30'000)) {
+  Reply receive(milliseconds patience = milliseconds(120'000)) {
     const auto until = Clock::now() + patience;
     std::size_t end = pending_.npos;
     while ((end = pending_.find("\r\n\r\n")) == pending_.npos) {
