@@ -177,6 +177,10 @@ void SettingsFiles::take_results(BacktestFlags& flags, const std::string& path) 
   take(flags, members_of(*settings, path), false);
 }
 
+void SettingsFiles::take_request(BacktestFlags& flags, const Json& settings) {
+  take(flags, members_of(settings, "settings"), false);
+}
+
 void SettingsFiles::take(BacktestFlags& flags, const std::vector<Setting>& settings,
                          bool variables_win) {
   const bool new_period = flags.windows || flags.from || flags.to;

@@ -22,6 +22,9 @@ class SettingsFiles {
   // The "settings" object of a results.json.
   void take_results(BacktestFlags& flags, const std::string& path);
 
+  // The settings of a request to the service, under the names of a results.json.
+  void take_request(BacktestFlags& flags, const io::Json& settings);
+
   // What the run of --from-results was made from; empty where it does not say, or where DATA is
   // given anew.
   const std::vector<backtest::DataFile>& earlier_data() const { return earlier_data_; }

@@ -45,6 +45,9 @@ std::vector<Choice> choices_of(const SettingSpec& spec, const FlagTexts& flags) 
     if (auto choice = find_variable({variable.data()})) choices.push_back(std::move(*choice));
   }
   if (auto choice = settings_file().find(spec.key)) choices.push_back(std::move(*choice));
+  for (Choice& choice : choices) {
+    if (spec.secret) choice.text = "(not shown)";
+  }
   return choices;
 }
 
@@ -94,7 +97,9 @@ void write_warnings(io::JsonWriter& json, const std::vector<std::string>& warnin
 }
 
 // What holds when nobody says anything, of the settings that value_in_force leaves out.
-std::string default_value(std::string_view key) {
+std::string default_value(const SettingSpec& spec) {
+  const std::string_view key = spec.key;
+  if (!spec.otherwise.empty()) return std::string(spec.otherwise);
   if (key == "samples") return fmt::format("exact, then {} paths", kDefaultPaths);
   if (key == "point") return "none";
   return key == "compile" ? "1" : "0";
@@ -125,7 +130,7 @@ ConfigReport report_config(const CommonFlags& common, const std::optional<std::s
     if (!choices.empty()) row.origin = choices.front().origin;
     row.origin = origin_in_force(spec.key, settings).value_or(row.origin);
     row.value = value_in_force(spec.key, settings)
-                    .value_or(choices.empty() ? default_value(spec.key) : choices.front().text);
+                    .value_or(choices.empty() ? default_value(spec) : choices.front().text);
     for (Choice& choice : choices) {
       if (choice.origin != row.origin) row.overruled.push_back(std::move(choice));
     }

@@ -61,6 +61,7 @@ int toto::cli::run_command(const std::vector<std::string>& words) {
   add_forecast(arguments);
   add_eval(arguments);
   add_backtest(arguments);
+  add_serve(arguments);
   add_verify(arguments);
   add_compare_modes(arguments);
   add_stress(arguments);

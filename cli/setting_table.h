@@ -15,6 +15,8 @@ struct SettingSpec {
   std::string_view flag;                      // empty: there is none
   std::array<std::string_view, 2> variables;  // the first one set counts; empty ones are none
   std::string_view meaning;                   // for `toto config show`
+  std::string_view otherwise = {};            // of the service: what holds if nobody says anything
+  bool secret = false;                        // never shown
 };
 
 std::span<const SettingSpec> all_settings();

@@ -117,6 +117,10 @@ std::optional<Choice> SettingsFile::find(std::string_view key) const {
 
 void choose_settings_file(const std::optional<std::string>& path) { chosen_path() = path; }
 
+void propose_settings_file(const std::string& path) {
+  if (!chosen_path()) chosen_path() = path;
+}
+
 const SettingsFile& settings_file() {
   // A file that cannot be read throws here, and again at the next use.
   static const SettingsFile file = [] {

@@ -34,6 +34,9 @@ class SettingsFile {
 // What --config says; before the first use of the file.
 void choose_settings_file(const std::optional<std::string>& path);
 
+// Unless --config says something.
+void propose_settings_file(const std::string& path);
+
 // --config, else ./toto.conf, else toto/toto.conf in the user's config folder ($XDG_CONFIG_HOME,
 // else ~/.config). Only the first of them must exist. Errors are those of reading it.
 const SettingsFile& settings_file();

@@ -505,6 +505,26 @@ TEST_F(EngineTest, CancelledBetweenSteps) {
   expect_same(engine.forecast(walk(1, 50), options), expected, "after a cancelled call");
 }
 
+// Also in the middle of a pass: whoever cancels does not wait for a wide series in reference mode.
+TEST_F(EngineTest, ReferenceModeIsCancelledWithinAPass) {
+  const Engine engine = Engine::load(model_, {.mode = Mode::reference});
+  const Series wide = walk(1, 400, 8);
+  ForecastOptions options{.horizon = 4};
+  const Forecast expected = engine.forecast(wide, options);
+  int asked = 0;
+  options.cancelled = [&asked] { return ++asked < 0; };
+  expect_same(engine.forecast(wide, options), expected, "asked all the time");
+  EXPECT_GT(asked, 100);
+  for (const int last : {1, 10, 50, asked - 1}) {
+    int count = 0;
+    options.cancelled = [&count, last] { return ++count >= last; };
+    ErrorCode code = ErrorCode::internal;
+    error_of([&] { engine.forecast(wide, options); }, &code);
+    EXPECT_EQ(code, ErrorCode::cancelled);
+    EXPECT_EQ(count, last);
+  }
+}
+
 TEST_F(EngineTest, ProgressCountsSeries) {
   const Engine engine = Engine::load(model_);
   ForecastOptions options;

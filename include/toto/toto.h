@@ -285,6 +285,7 @@ class Engine {
 
  private:
   friend class Session;
+  friend struct EngineTestHook;
   struct Impl;
   explicit Engine(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;  // sessions share it

@@ -101,8 +101,13 @@ const std::vector<double>& Bars::prices(Target target) const {
 
 std::vector<Bars> read_bars(const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
-  const auto bytes = io::open_source(path);
-  HashedSource source(*bytes);
+  const auto source = io::open_source(path);
+  return read_bars(*source, file, fs::path(path).stem().string());
+}
+
+std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
+                            const std::string& symbol) {
+  HashedSource source(bytes);
   io::TextInput text(source, file);
   io::TableOptions options;
   options.format = io::InputFormat::csv_ohlcv;
@@ -121,7 +126,7 @@ std::vector<Bars> read_bars(const std::string& path) {
       }
     }
     Bars& bars = symbols.emplace_back();
-    bars.symbol = table.id_name.empty() ? fs::path(path).stem().string() : std::move(rows.id);
+    bars.symbol = table.id_name.empty() ? symbol : std::move(rows.id);
     bars.file = file;
     bars.file_sha256 = sha256;
     bars.style = table.style;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/csv.h"
 #include "io/timestamps.h"
 
 namespace toto::backtest {
@@ -37,6 +38,10 @@ struct Bars {
 // The symbols of one file: its name without extension, or those of its `symbol` column, in the
 // order of the file. Error(not_found), or Error(corrupt_file) with file and line.
 std::vector<Bars> read_bars(const std::string& path);
+// The same of bytes from elsewhere: `file` is for messages, `symbol` that of a table without a
+// column for it.
+std::vector<Bars> read_bars(io::ByteSource& source, const std::string& file,
+                            const std::string& symbol);
 
 // All symbols of all files, each path a CSV file or a folder of them (in the order of their names).
 // Error(corrupt_file) for a symbol that two files have, and for a folder without a CSV file.

@@ -18,6 +18,7 @@
 #include "forecast/scaler.h"
 #include "forecast/series.h"
 #include "forecast/session.h"
+#include "forecast/test_hook.h"
 #include "forecast/weight_loading.h"
 #include "model/checkpoint.h"
 #include "model/reference_toto1.h"
@@ -300,6 +301,16 @@ std::int64_t Engine::replans() const noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto& cache = impl_->plans;
   return cache ? cache->replans() : 0;
+}
+void EngineTestHook::damage_weight(const Engine& engine) {
+  Engine::Impl& impl = *engine.impl_;
+  const std::lock_guard lock(impl.mutex);
+  if (!impl.model || impl.mapped) {
+    fail(ErrorCode::unsupported, "there is no packed weight in memory of this engine's own");
+  }
+  const auto bytes = impl.model->weights().layers.front().down.panels.as_bytes();
+  auto* byte = const_cast<std::byte*>(bytes.data()) + sizeof(float) - 1;
+  *byte = std::byte{0x41};  // of float32 sign and exponent: 8 or more, where weights are below 1
 }
 std::string Engine::kv_cache_name() const {
   if (impl_->forecaster) return kKvCacheName;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -49,7 +50,8 @@ class Path {
   }
 
   // What the head says about the next patch: [variate][step][parameter][component], raw.
-  std::vector<T> predict(const ReferenceToto1<T>& model, ThreadPool& pool) {
+  std::vector<T> predict(const ReferenceToto1<T>& model, ThreadPool& pool,
+                         const std::function<void()>& check) {
     const int patch = config_->patch_size;
     const int all = static_cast<int>(ids_[0].size());
     const int count = use_cache_ ? new_patches_ : all;
@@ -64,7 +66,8 @@ class Path {
                           .num_patches = count,
                           .scaled = scaled,
                           .ids = ids,
-                          .num_exogenous = num_exogenous_},
+                          .num_exogenous = num_exogenous_,
+                          .check = check},
                          use_cache_ ? &cache_ : nullptr, pool);
   }
 
@@ -140,7 +143,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
   const int patch = config.patch_size, horizon = options.horizon, variates = series.num_variates;
   const PathPlan plan(options, patch);
   const std::uint64_t stream = options.independent_streams ? stream_of(series.id) : 0;
-  const auto check_cancelled = [&options] {
+  const std::function<void()> check_cancelled = [&options] {
     if (options.cancelled && options.cancelled())
       fail(ErrorCode::cancelled, "the forecast was cancelled");
   };
@@ -149,7 +152,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
   if (trace != nullptr) trace->mean.resize(std::size_t(variates) * horizon);
   const auto start = std::chrono::steady_clock::now();
   Path<T> context(model, series, options, use_cache);
-  const std::vector<T> first = context.predict(model, pool);
+  const std::vector<T> first = context.predict(model, pool, check_cancelled);
   if (trace != nullptr) {
     fill_trace(config, variates, first.data(), std::size_t(patch) * config.params_per_step(),
                nullptr, context.loc.data(), context.scale.data(), *trace);
@@ -200,7 +203,7 @@ void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
       }
       if (first_step + patch >= horizon) break;
       path.append(values);
-      raw = path.predict(model, pool);
+      raw = path.predict(model, pool, check_cancelled);
     }
   }
 

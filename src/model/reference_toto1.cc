@@ -10,6 +10,9 @@
 namespace toto {
 namespace {
 
+// A product of the base size takes seconds for a wide series: whoever cancels does not wait for it.
+constexpr int kRowsBetweenChecks = 64;
+
 // rope.py and rotary_embedding_torch.py: frequencies and scales are float32 buffers whatever the
 // model's dtype, so they are rounded to float first.
 struct Rotary {
@@ -129,16 +132,21 @@ ReferenceToto1<T>::ReferenceToto1(const Checkpoint& checkpoint)
 
 template <typename T>
 std::vector<T> ReferenceToto1<T>::apply(const Linear& linear, const std::vector<T>& rows,
-                                        ThreadPool& pool) const {
+                                        ThreadPool& pool,
+                                        const std::function<void()>& check) const {
   const int num_rows = static_cast<int>(rows.size() / linear.in);
   std::vector<T> result(std::size_t(num_rows) * linear.out);
-  pool.run(linear.out, [&](int n, int) {
-    const T* weight = linear.weight.data() + std::size_t(n) * linear.in;
-    for (int r = 0; r < num_rows; ++r) {
-      const double sum = dot(rows.data() + std::size_t(r) * linear.in, weight, linear.in);
-      result[std::size_t(r) * linear.out + n] = static_cast<T>(sum + linear.bias[n]);
-    }
-  });
+  for (int first = 0; first < num_rows; first += kRowsBetweenChecks) {
+    if (check) check();
+    const int last = std::min(num_rows, first + kRowsBetweenChecks);
+    pool.run(linear.out, [&](int n, int) {
+      const T* weight = linear.weight.data() + std::size_t(n) * linear.in;
+      for (int r = first; r < last; ++r) {
+        const double sum = dot(rows.data() + std::size_t(r) * linear.in, weight, linear.in);
+        result[std::size_t(r) * linear.out + n] = static_cast<T>(sum + linear.bias[n]);
+      }
+    });
+  }
   return result;
 }
 
@@ -159,7 +167,8 @@ std::vector<T> ReferenceToto1<T>::normalise(const std::vector<T>& rows,
 template <typename T>
 std::vector<T> ReferenceToto1<T>::time_attention(int index, const std::vector<T>& qkv,
                                                  int num_variates, int length,
-                                                 ReferenceCache<T>* cache, ThreadPool& pool) const {
+                                                 ReferenceCache<T>* cache, ThreadPool& pool,
+                                                 const std::function<void()>& check) const {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
   const Rotary rotary(hd);
   const int offset = cache != nullptr ? cache->length : 0;
@@ -195,21 +204,23 @@ std::vector<T> ReferenceToto1<T>::time_attention(int index, const std::vector<T>
 
   std::vector<T> result(queries.size());
   std::vector<double> all_scores(std::size_t(pool.num_threads()) * total);  // a task must not throw
-  pool.run(num_variates * heads, [&](int task, int worker) {
-    const int v = task / heads, h = task % heads;
-    for (int i = 0; i < length; ++i) {
-      const std::size_t at = (std::size_t(v) * length + i) * e + h * hd;
-      const std::span<double> scores(all_scores.data() + std::size_t(worker) * total,
-                                     offset + i + 1);  // causal: itself and everything before
-      const auto vector_of = [&](const std::vector<T>& all, int position) {
-        return &all[v * per_variate + std::size_t(position) * e + h * hd];
-      };
-      for (int j = 0; j <= offset + i; ++j) {
-        scores[j] = dot(&queries[at], vector_of(keys, j), hd) / std::sqrt(double(hd));
+  for (int v = 0; v < num_variates; ++v) {
+    if (check) check();
+    pool.run(heads, [&](int h, int worker) {
+      for (int i = 0; i < length; ++i) {
+        const std::size_t at = (std::size_t(v) * length + i) * e + h * hd;
+        const std::span<double> scores(all_scores.data() + std::size_t(worker) * total,
+                                       offset + i + 1);  // causal: itself and everything before
+        const auto vector_of = [&](const std::vector<T>& all, int position) {
+          return &all[v * per_variate + std::size_t(position) * e + h * hd];
+        };
+        for (int j = 0; j <= offset + i; ++j) {
+          scores[j] = dot(&queries[at], vector_of(keys, j), hd) / std::sqrt(double(hd));
+        }
+        weighted_mean(scores, hd, &result[at], [&](int j) { return vector_of(values, j); });
       }
-      weighted_mean(scores, hd, &result[at], [&](int j) { return vector_of(values, j); });
-    }
-  });
+    });
+  }
   if (cache != nullptr) {
     cache->keys[index] = std::move(keys);
     cache->values[index] = std::move(values);
@@ -220,12 +231,13 @@ std::vector<T> ReferenceToto1<T>::time_attention(int index, const std::vector<T>
 // Across the variates of one patch that share an id; no rotary, no causality.
 template <typename T>
 std::vector<T> ReferenceToto1<T>::space_attention(const std::vector<T>& qkv, int num_variates,
-                                                  int length,
-                                                  std::span<const std::int64_t> ids) const {
+                                                  int length, std::span<const std::int64_t> ids,
+                                                  const std::function<void()>& check) const {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
   std::vector<T> result(std::size_t(num_variates) * length * e);
   std::vector<T> query(hd), keys(std::size_t(num_variates) * hd), values(keys.size());
   for (int i = 0; i < length; ++i) {
+    if (check) check();
     for (int h = 0; h < heads; ++h) {
       for (int v = 0; v < num_variates; ++v) {
         const std::size_t row = std::size_t(v) * length + i;
@@ -259,7 +271,7 @@ std::vector<T> ReferenceToto1<T>::forward(const ReferenceInput<T>& input, Refere
     cache->values.resize(layers_.size());
   }
   const std::vector<T> embedded =
-      apply(embed_, std::vector<T>(input.scaled.begin(), input.scaled.end()), pool);
+      apply(embed_, std::vector<T>(input.scaled.begin(), input.scaled.end()), pool, input.check);
 
   // fusion.py: the variate label stands before the first patch, with the first patch's id.
   const int added = has_labels_ && (cache == nullptr || cache->length == 0) ? 1 : 0;
@@ -284,15 +296,16 @@ std::vector<T> ReferenceToto1<T>::forward(const ReferenceInput<T>& input, Refere
   };
   for (std::size_t i = 0; i < layers_.size(); ++i) {  // transformer.py: TransformerLayer.forward
     const Layer& layer = layers_[i];
-    const std::vector<T> qkv = apply(layer.qkv, normalise(hidden, layer.norm1), pool);
-    const std::vector<T> mixed =
-        layer.spacewise
-            ? space_attention(qkv, num_variates, length, ids)
-            : time_attention(static_cast<int>(i), qkv, num_variates, length, cache, pool);
-    add(apply(layer.out, mixed, pool));
+    const std::vector<T> qkv = apply(layer.qkv, normalise(hidden, layer.norm1), pool, input.check);
+    const std::vector<T> mixed = layer.spacewise
+                                     ? space_attention(qkv, num_variates, length, ids, input.check)
+                                     : time_attention(static_cast<int>(i), qkv, num_variates,
+                                                      length, cache, pool, input.check);
+    add(apply(layer.out, mixed, pool, input.check));
 
     const int h = config_.mlp_hidden_dim;
-    const std::vector<T> up = apply(layer.mlp_up, normalise(hidden, layer.norm2), pool);
+    const std::vector<T> up =
+        apply(layer.mlp_up, normalise(hidden, layer.norm2), pool, input.check);
     std::vector<T> gated(up.size() / 2);
     for (std::size_t r = 0; r < up.size() / (2 * h); ++r) {  // feed_forward.py: SwiGLU
       for (int j = 0; j < h; ++j) {
@@ -300,7 +313,7 @@ std::vector<T> ReferenceToto1<T>::forward(const ReferenceInput<T>& input, Refere
         gated[r * h + j] = static_cast<T>(gate / (1 + std::exp(-gate)) * up[r * 2 * h + h + j]);
       }
     }
-    add(apply(layer.mlp_down, gated, pool));
+    add(apply(layer.mlp_down, gated, pool, input.check));
   }
   if (cache != nullptr) cache->length += length;
 
@@ -310,11 +323,12 @@ std::vector<T> ReferenceToto1<T>::forward(const ReferenceInput<T>& input, Refere
     const auto end = hidden.begin() + std::ptrdiff_t(v + 1) * length * e;
     last.insert(last.end(), end - e, end);
   }
-  const std::vector<T> steps = apply(unembed_, last, pool);  // [variate][step][embed_dim]
+  const std::vector<T> steps =
+      apply(unembed_, last, pool, input.check);  // [variate][step][embed_dim]
   const int k = config_.num_components, params = config_.params_per_component();
   std::vector<T> result(steps.size() / e * params * k);
   for (int p = 0; p < params; ++p) {
-    const std::vector<T> one = apply(heads_[p], steps, pool);
+    const std::vector<T> one = apply(heads_[p], steps, pool, input.check);
     for (std::size_t s = 0; s < one.size() / k; ++s) {
       std::copy_n(one.begin() + s * k, k, result.begin() + (s * params + p) * k);
     }

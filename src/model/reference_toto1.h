@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,6 +31,7 @@ struct ReferenceInput {
   std::span<const T> scaled;          // [variate][patch][patch_size]
   std::span<const std::int64_t> ids;  // [variate][patch]
   int num_exogenous = 0;
+  std::function<void()> check = {};  // between pieces of work; may throw, which ends the pass
 };
 
 // Immutable after construction; forward() is const and uses the pool of its caller.
@@ -59,12 +61,15 @@ class ReferenceToto1 {
     bool spacewise = false;
   };
   Linear read_linear(const Checkpoint& checkpoint, const std::string& name) const;
-  std::vector<T> apply(const Linear& linear, const std::vector<T>& rows, ThreadPool& pool) const;
+  std::vector<T> apply(const Linear& linear, const std::vector<T>& rows, ThreadPool& pool,
+                       const std::function<void()>& check) const;
   std::vector<T> normalise(const std::vector<T>& rows, const std::vector<T>& scale) const;
   std::vector<T> time_attention(int index, const std::vector<T>& qkv, int num_variates, int length,
-                                ReferenceCache<T>* cache, ThreadPool& pool) const;
+                                ReferenceCache<T>* cache, ThreadPool& pool,
+                                const std::function<void()>& check) const;
   std::vector<T> space_attention(const std::vector<T>& qkv, int num_variates, int length,
-                                 std::span<const std::int64_t> ids) const;
+                                 std::span<const std::int64_t> ids,
+                                 const std::function<void()>& check) const;
 
   Config config_;
   bool has_labels_ = false;

@@ -1,0 +1,142 @@
+// `toto serve`: the HTTP service, from the first request, which may arrive before the model is
+// loaded, to the last answer after SIGTERM.
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "commands.h"
+#include "output.h"
+#include "serve_backtest.h"
+#include "serve_request.h"
+
+namespace toto::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Together less than the 10 s within which a service manager expects us to end.
+constexpr milliseconds kDrain{7'500};
+constexpr milliseconds kCancel{1'000};
+
+// Signals are waited for, not handled: blocked before any thread starts, so that all inherit it.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  bool wait(milliseconds time) const {
+    const timespec limit{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
+    return sigtimedwait(&signals_, nullptr, &limit) > 0;
+  }
+
+ private:
+  sigset_t signals_;
+};
+
+// How loading went, told by the engine thread.
+class LoadResult {
+ public:
+  void set(std::optional<Error> error) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+  }
+  std::optional<Error> error() const {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+// OIP clients put it into a path.
+std::string client_name(const std::string& name) { return name.substr(name.rfind('/') + 1); }
+
+// Every connection takes a descriptor, and shells allow a process few of them. As many as the
+// system allows, so that it is the limit of connections that is met.
+void allow_files(std::size_t num_connections) {
+  constexpr std::size_t kOwn = 64;  // the model, the log, what threads need
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = num_connections + kOwn;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(limit.rlim_max, wanted);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted) {
+    print_warning(
+        fmt::format("the system allows {} open files, fewer than {} connections need; raise the "
+                    "limit (ulimit -n) or lower --max-connections",
+                    limit.rlim_cur, num_connections));
+  }
+}
+
+int serve(const ServeFlags& flags) {
+  ServeRequest request = make_serve_request(flags);
+  allow_files(request.http.max_connections);
+  for (const std::string& warning : request.settings.warnings) print_warning(warning);
+  const LocatedModel model = locate_model(request.settings.model);
+  const StopSignals signals;
+  LoadResult loaded;
+  server::ServiceOptions& options = request.service;
+  options.model = client_name(model.name);
+  options.scheduler.model_name = model.name;
+  options.load = [&](Mode mode) {
+    EngineOptions engine = request.settings.engine;
+    engine.mode = mode;
+    // The plain form knows neither packed weights nor fewer bits.
+    if (mode == Mode::reference && engine.dtype != DType::f64) engine.dtype = DType::f32;
+    if (mode != Mode::reference) engine.use_kv_cache = true;
+    return Engine::load(model.folder, engine);
+  };
+  options.on_event = [](std::string_view sentence) { print_warning(sentence); };
+  options.backtest = [&](const io::Json& body, const server::ActiveEngine& active,
+                         const std::function<bool()>& cancelled) {
+    return serve_backtest(body, active, request.settings, cancelled);
+  };
+  std::optional<server::Service> service;
+  const bool tls = !request.http.tls_cert.empty();
+  options.on_loaded = [&](std::optional<Error> error) {
+    if (!error) print_line(fmt::format("ready: {}", model.name));
+    loaded.set(std::move(error));
+  };
+  service.emplace(options);
+  server::HttpServer http(request.http, *service);
+  service->watch(http);
+  print_line(fmt::format("listening on {}://{}:{}", tls ? "https" : "http", request.http.host,
+                         http.port()));
+  while (!signals.wait(milliseconds(100)) && !loaded.error()) {
+  }
+  if (!loaded.error()) print_line("stopping: no new work, accepted work is answered");
+  http.drain();
+  if (!http.wait(kDrain)) {
+    service->cancel_all();
+    http.wait(kCancel);
+  }
+  service->cancel_all();
+  service->stop();  // before the connections that wait for its answers are gone
+  if (const auto error = loaded.error()) throw Error(*error);
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(Arguments& arguments) {
+  const auto flags = std::make_shared<ServeFlags>();
+  Command command = arguments.add_command("serve", "HTTP service for many clients, and a web page",
+                                          "toto serve --port 8080");
+  add_serve_options(command, *flags);
+  command.run([flags] { return serve(*flags); });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,81 @@
+#include "access.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "io/csv.h"
+#include "io/json.h"
+
+namespace toto::server {
+namespace {
+
+bool is_health(std::string_view path) {
+  return path == "/health" || path.starts_with("/v2/health/");
+}
+
+// "127.0.0.1:8080" without its port; "[::1]:8080" without brackets too.
+std::string_view host_name(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool is_loopback(std::string_view name) {
+  return io::equal_ignoring_case(name, "localhost") || name == "::1" ||
+         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
+}
+
+}  // namespace
+
+bool same_text(std::string_view a, std::string_view b) noexcept {
+  // Every byte of `b`, the client's, is looked at; a wrong length is wrong from the start.
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const char other = a.empty() ? '\0' : a[i % a.size()];
+    difference = static_cast<unsigned char>(difference | (other ^ b[i]));
+  }
+  return difference == 0;
+}
+
+std::optional<Response> check_access(const Request& request, const AccessRules& rules) {
+  const std::string_view host = request.header("Host");
+  if (request.count("Host") != 1 || host.empty()) {
+    return error_response(
+        400, fmt::format("the request has {} Host headers, expected one", request.count("Host")));
+  }
+  if (rules.loopback && !is_loopback(host_name(host))) {
+    return error_response(403, fmt::format("Host is {}, expected localhost: this server is bound "
+                                           "to loopback",
+                                           io::quoted(host)));
+  }
+  const std::string_view origin = request.header("Origin");
+  const bool ours = origin == fmt::format("http://{}", host) ||
+                    origin == fmt::format("https://{}", host) ||
+                    (!rules.cors.empty() && origin == rules.cors);
+  if (!origin.empty() && !ours) {
+    return error_response(403, fmt::format("Origin is {}, which may not ask; start the server "
+                                           "with --cors ORIGIN to allow it",
+                                           io::quoted(origin)));
+  }
+  // A browser asks whether it may ask, without any key.
+  if (request.method == "OPTIONS" && !rules.cors.empty() && origin == rules.cors) {
+    return Response{.status = 204, .content_type = "text/plain"};
+  }
+  if (rules.api_key.empty() || is_health(request.path)) return std::nullopt;
+  constexpr std::string_view kBearer = "bearer ";
+  const std::string_view given = request.header("Authorization");
+  const bool bearer = given.size() > kBearer.size() &&
+                      io::equal_ignoring_case(given.substr(0, kBearer.size()), kBearer);
+  if (bearer && same_text(rules.api_key, given.substr(kBearer.size()))) return std::nullopt;
+  return error_response(401, bearer ? "the API key is wrong"
+                                    : "the request has no API key, expected the header "
+                                      "Authorization: Bearer KEY");
+}
+
+bool is_traceparent(std::string_view text) noexcept {
+  if (text.size() != 55 || text[2] != '-' || text[35] != '-' || text[52] != '-') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+}
+
+}  // namespace toto::server

@@ -1,0 +1,454 @@
+#include "connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.h"
+
+namespace toto::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using Code = boost::system::error_code;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kLingerBytes = std::size_t{4} << 20;  // thrown away before a close
+constexpr milliseconds kLingerTime{1'000};
+constexpr std::size_t kSmallAnswer = std::size_t{64} << 10;  // always fits
+
+constexpr std::string_view kStopping =
+    "the server is shutting down; try another one or again later";
+
+// A body that grows with what has arrived, not with what was announced.
+struct CountedBody {
+  struct value_type {
+    std::string bytes = {};
+    MemoryBudget* budget = nullptr;
+    std::size_t taken = 0;
+  };
+  struct reader {
+    template <bool isRequest, typename Fields>
+    reader(http::header<isRequest, Fields>&, value_type& value) : value_(value) {}
+    void init(const boost::optional<std::uint64_t>&, Code& error) { error = {}; }
+    template <typename Buffers>
+    std::size_t put(const Buffers& buffers, Code& error) {
+      const std::size_t size = asio::buffer_size(buffers);
+      if (!value_.budget->take(size)) {
+        error = make_error_code(boost::system::errc::no_buffer_space);
+        return 0;
+      }
+      value_.taken += size;
+      for (const auto& piece : boost::beast::buffers_range_ref(buffers)) {
+        value_.bytes.append(static_cast<const char*>(piece.data()), piece.size());
+      }
+      error = {};
+      return size;
+    }
+    void finish(Code& error) { error = {}; }
+    value_type& value_;
+  };
+};
+
+// Why a request could not be read, as an answer; nothing if the connection is simply over.
+std::optional<Response> refusal_of(const Code& error, const HttpOptions& options) {
+  if (error == http::error::body_limit) {
+    return error_response(413, fmt::format("the body is larger than {} bytes; send fewer series at "
+                                           "once or start the server with a larger --max-body",
+                                           options.max_body));
+  }
+  if (error == boost::system::errc::no_buffer_space) {
+    return error_response(503, "too many large requests at once; try again");
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return error_response(400, fmt::format("the request line and headers have more than {} bytes",
+                                           options.max_header_bytes));
+  }
+  if (error.category() == make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message) {
+    return error_response(400, fmt::format("this is no HTTP request: {}", error.message()));
+  }
+  return std::nullopt;
+}
+
+// Everything runs on the connection's own strand; the post_* functions are how other threads reach
+// it.
+template <typename Stream>
+class Connection final : public ConnectionBase {
+  static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
+  using Parser = http::request_parser<CountedBody>;
+
+ public:
+  template <typename... Args>
+  Connection(Connections& shared, Args&&... args)
+      : ConnectionBase(shared),
+        stream_(std::forward<Args>(args)...),
+        buffer_(shared.options.max_header_bytes + kReadBytes) {
+    Code ignored;
+    const tcp::endpoint peer = socket().remote_endpoint(ignored);
+    if (!ignored) peer_ = peer.address().to_string();
+    socket().set_option(tcp::no_delay(true), ignored);
+  }
+  ~Connection() override { release_memory(); }
+
+  void start() {
+    asio::post(stream_.get_executor(), [self = self()] { self->begin(); });
+  }
+
+  void post_check() override {
+    asio::post(stream_.get_executor(), [self = self()] { self->check(); });
+  }
+  void post_refuse() override {
+    asio::post(stream_.get_executor(), [self = self()] { self->refuse_unread(); });
+  }
+  void post_close() override {
+    asio::post(stream_.get_executor(), [self = self()] { self->close(); });
+  }
+
+ private:
+  void begin() {
+    if constexpr (kTls) {
+      enter(State::handshake, shared_.options.header_timeout);
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = self()](Code error) {
+        if (!error) self->wait_for_request();
+      });
+    } else {
+      wait_for_request();
+    }
+  }
+
+  std::shared_ptr<Connection> self() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
+  tcp::socket& socket() {
+    if constexpr (kTls) {
+      return stream_.next_layer();
+    } else {
+      return stream_;
+    }
+  }
+
+  void check() {
+    if (state() == State::answering) {
+      // Also true of a client that has only shut down its sending side: like other servers we take
+      // that for leaving.
+      pollfd ends{.fd = socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+      if (::poll(&ends, 1, 0) > 0) gone_->store(true);
+      return;
+    }
+    if (!expired()) return;
+    if (is_reading()) {
+      interrupt(408, "the request did not arrive in time; send it without pauses");
+    } else {
+      close();
+    }
+  }
+
+  void refuse_unread() {
+    if (is_reading()) {
+      interrupt(503, kStopping);
+    } else if (state() == State::idle || state() == State::handshake) {
+      close();
+    }
+  }
+
+  bool is_reading() const { return state() == State::header || state() == State::body; }
+
+  // The read ends, and this is its answer.
+  void interrupt(int status, std::string_view sentence) {
+    interruption_ = error_response(status, sentence);
+    Code ignored;
+    socket().cancel(ignored);
+  }
+
+  void close() {
+    Code ignored;
+    socket().close(ignored);
+  }
+
+  // ------------------------------------------------------------------------------------- reading
+
+  void wait_for_request() {
+    interruption_.reset();
+    answered_now();
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(shared_.options.max_header_bytes));
+    parser_->body_limit(shared_.options.max_body);
+    parser_->get().body().budget = &shared_.budget;
+    request_ = {};
+    if (buffer_.size() > 0) return read_header();  // pipelined
+    enter(State::idle,
+          shared_.draining ? shared_.options.drain_grace : shared_.options.idle_timeout);
+    stream_.async_read_some(buffer_.prepare(4096), [self = self()](Code error, std::size_t size) {
+      if (error) return;
+      self->buffer_.commit(size);
+      self->read_header();
+    });
+  }
+
+  void read_header() {
+    request_.received = Clock::now();
+    enter(State::header, shared_.options.header_timeout);
+    http::async_read_header(stream_, buffer_, *parser_, [self = self()](Code error, std::size_t) {
+      if (error) return self->refuse_reading(error);
+      self->take_header();
+    });
+  }
+
+  void refuse_reading(const Code& error) {
+    std::optional<Response> refusal =
+        interruption_ ? std::move(interruption_) : refusal_of(error, shared_.options);
+    if (!refusal) return;
+    keep_alive_ = false;
+    send(std::move(*refusal));
+  }
+
+  void take_header() {
+    const auto& message = parser_->get();
+    request_.method = std::string(message.method_string());
+    const std::string_view target(message.target().data(), message.target().size());
+    const std::size_t mark = target.find('?');
+    request_.path = target.substr(0, mark);
+    if (mark != std::string_view::npos) request_.query = target.substr(mark + 1);
+    request_.peer = peer_;
+    for (const auto& field : message) {
+      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+    }
+    keep_alive_ = message.keep_alive();
+    const bool has_body = !parser_->is_done();
+    std::optional<Response> refusal;
+    if (shared_.draining) {
+      refusal = error_response(503, kStopping);
+    } else {
+      refusal = shared_.handler.admit(request_);
+    }
+    if (refusal) {
+      keep_alive_ = keep_alive_ && !has_body;  // nobody reads the body
+      return send(std::move(*refusal));
+    }
+    if (!has_body) return answer();
+    parser_->eager(true);  // many small chunks at once
+    body_deadline_ = Clock::now() + shared_.options.body_timeout;
+    if (request_.header("Expect").empty()) return read_body();
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    enter(State::body, shared_.options.pause_timeout);
+    asio::async_write(stream_, asio::buffer(kContinue), [self = self()](Code error, std::size_t) {
+      if (!error) self->read_body();
+    });
+  }
+
+  void read_body() {
+    if (parser_->is_done()) return answer();
+    enter(State::body, std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
+    http::async_read_some(stream_, buffer_, *parser_, [self = self()](Code error, std::size_t) {
+      if (error) return self->refuse_reading(error);
+      self->read_body();
+    });
+  }
+
+  // ----------------------------------------------------------------------------------- answering
+
+  void answer() {
+    auto& body = parser_->get().body();
+    taken_ = body.taken;
+    gone_ = std::make_shared<std::atomic<bool>>(false);
+    Request whole = request_;
+    whole.body = std::move(body.bytes);
+    parser_.reset();
+    enter(State::answering, Clock::time_point::max());
+    shared_.handler.handle(std::move(whole), gone_, [self = self()](Response response) {
+      asio::post(self->stream_.get_executor(),
+                 [self, answer = std::move(response)]() mutable { self->send(std::move(answer)); });
+    });
+  }
+
+  void send(Response response) {
+    release_memory();
+    // What nobody fetches stays in memory: such answers have a limit too.
+    const std::size_t size = response.body.size();
+    if (size > kSmallAnswer && !shared_.budget.take(size)) {
+      response = error_response(503, "too many large answers wait for their clients; try again");
+    } else if (size > kSmallAnswer) {
+      taken_ = size;
+    }
+    if (shared_.draining) keep_alive_ = false;
+    body_deadline_ = Clock::now() + shared_.options.body_timeout;
+    auto& out = out_.emplace();
+    out.result(static_cast<unsigned>(response.status));
+    out.version(11);
+    out.keep_alive(keep_alive_);
+    out.set(http::field::server, fmt::format("toto/{}", version()));
+    out.set(http::field::content_type, response.content_type);
+    out.set("X-Content-Type-Options", "nosniff");
+    for (const Header& item : response.headers) out.set(item.name, item.value);
+    out.content_length(response.body.size());
+    if (request_.method != "HEAD") out.body() = std::move(response.body);
+    sent_ = std::move(response);
+    serializer_.emplace(out);
+    write_more();
+  }
+
+  // A piece at a time, so that a client is dropped for pausing and not for a long answer.
+  void write_more() {
+    enter(State::writing, std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
+    http::async_write_some(stream_, *serializer_, [self = self()](Code error, std::size_t) {
+      if (!error && !self->serializer_->is_done()) return self->write_more();
+      self->finish(!error);
+    });
+  }
+
+  void finish(bool sent) {
+    shared_.handler.answered(request_, sent_, sent);
+    serializer_.reset();
+    out_.reset();
+    release_memory();
+    if (!sent) return;
+    if (keep_alive_) return wait_for_request();
+    linger();
+  }
+
+  // Closing with unread bytes would reset the connection and lose the answer on its way.
+  void linger() {
+    enter(State::lingering, kLingerTime);
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = self()](Code) { self->close(); });
+    } else {
+      Code ignored;
+      socket().shutdown(tcp::socket::shutdown_send, ignored);
+      discard(0);
+    }
+  }
+  void discard(std::size_t so_far) {
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(kReadBytes),
+                            [self = self(), so_far](Code error, std::size_t size) {
+                              if (!error && so_far + size < kLingerBytes)
+                                self->discard(so_far + size);
+                            });
+  }
+
+  void release_memory() {
+    if (parser_) taken_ += parser_->get().body().taken;
+    parser_.reset();
+    shared_.budget.give_back(std::exchange(taken_, 0));
+  }
+
+  Stream stream_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  std::optional<http::response<http::string_body>> out_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+  Request request_;
+  Response sent_;
+  ClientGone gone_;
+  std::string peer_;
+  Clock::time_point body_deadline_ = {};       // of the request's or the answer's
+  std::optional<Response> interruption_ = {};  // why the read was cancelled
+  std::size_t taken_ = 0;                      // of the budget
+  bool keep_alive_ = false;
+};
+
+}  // namespace
+
+Connections::Place Connections::add(ConnectionBase* connection) {
+  const std::lock_guard lock(mutex_);
+  return all_.insert(all_.end(), connection);
+}
+
+void Connections::remove(Place place) {
+  const std::lock_guard lock(mutex_);
+  all_.erase(place);
+  if (all_.empty()) none_left_.notify_all();
+}
+
+void Connections::to_back(Place place) {
+  const std::lock_guard lock(mutex_);
+  all_.splice(all_.end(), all_, place);
+}
+
+std::size_t Connections::size() const {
+  const std::lock_guard lock(mutex_);
+  return all_.size();
+}
+
+// Who has sent no whole request for longest goes first; after them those who take their time with a
+// body or an answer. A client that asks and is answered is never among the first.
+bool Connections::make_room() {
+  const auto rank = [](const ConnectionBase& connection) {
+    switch (connection.state()) {
+      case State::answering:
+        return 2;
+      case State::body:
+      case State::writing:
+        return 1;
+      default:
+        return 0;
+    }
+  };
+  std::shared_ptr<ConnectionBase> chosen;  // its last owner must not hold the lock
+  const std::lock_guard lock(mutex_);
+  if (all_.size() < options.max_connections) return true;
+  for (int wanted = 0; wanted < 2 && !chosen; ++wanted) {
+    for (ConnectionBase* connection : all_) {
+      if (connection->chosen_to_go || rank(*connection) != wanted) continue;
+      chosen = connection->weak_from_this().lock();
+      if (chosen) break;
+    }
+  }
+  if (!chosen) return false;
+  chosen->chosen_to_go = true;
+  chosen->post_close();
+  return true;
+}
+
+template <typename Act>
+void Connections::for_each(const Act& act) {
+  std::vector<std::shared_ptr<ConnectionBase>> held;  // their last owner must not hold the lock
+  const std::lock_guard lock(mutex_);
+  for (ConnectionBase* connection : all_) {
+    if (auto alive = connection->weak_from_this().lock()) {
+      act(*alive);
+      held.push_back(std::move(alive));
+    }
+  }
+}
+
+void Connections::check() {
+  const Clock::time_point now = Clock::now();
+  for_each([now](ConnectionBase& connection) {
+    if (connection.needs_check(now)) connection.post_check();
+  });
+}
+
+void Connections::refuse_unread() {
+  for_each([](ConnectionBase& connection) { connection.post_refuse(); });
+}
+
+void Connections::listening_ended() {
+  const std::lock_guard lock(mutex_);
+  listening_ = false;
+  none_left_.notify_all();
+}
+
+bool Connections::wait_until_none(milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return none_left_.wait_for(lock, time, [this] { return all_.empty() && !listening_; });
+}
+
+void start_connection(Connections& shared, tcp::socket socket) {
+  std::make_shared<Connection<tcp::socket>>(shared, std::move(socket))->start();
+}
+
+void start_connection(Connections& shared, tcp::socket socket, asio::ssl::context& tls) {
+  using Secure = asio::ssl::stream<tcp::socket>;
+  std::make_shared<Connection<Secure>>(shared, std::move(socket), tls)->start();
+}
+
+}  // namespace toto::server

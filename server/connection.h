@@ -1,0 +1,114 @@
+// One client's connection, from its first byte to its last, and what all connections share. Only
+// for http.cc: with it and connection.cc the door to Boost.
+#pragma once
+
+// Asio 1.74 uses std::exchange without asking for it.
+#include <utility>
+
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "http.h"
+
+namespace toto::server {
+
+// Bytes of all bodies and large answers in memory. What does not fit is refused, whoever it is.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t most) : most_(most) {}
+  bool take(std::size_t bytes) {
+    if (used_.fetch_add(bytes) + bytes <= most_) return true;
+    give_back(bytes);
+    return false;
+  }
+  void give_back(std::size_t bytes) { used_.fetch_sub(bytes); }
+
+ private:
+  std::size_t most_;
+  std::atomic<std::size_t> used_{0};
+};
+
+class ConnectionBase;
+
+// What all connections share. Thread safe; the lock is held for a few instructions only.
+class Connections {
+ public:
+  Connections(const HttpOptions& wanted, HttpHandler& who)
+      : options(wanted), handler(who), budget(wanted.max_bodies) {}
+  const HttpOptions options;
+  HttpHandler& handler;
+  MemoryBudget budget;
+  std::atomic<bool> draining{false};
+
+  using Place = std::list<ConnectionBase*>::iterator;
+  Place add(ConnectionBase* connection);
+  void remove(Place place);
+  void to_back(Place place);  // a request was answered: nobody was waited for less
+  std::size_t size() const;
+  // False if there are too many connections and all of them wait for us.
+  bool make_room();
+  void check();          // deadlines, and clients that have left
+  void refuse_unread();  // requests that are still being sent when we stop
+  void listening_ended();
+  // Whether nobody is left within this time, and nobody can come any more.
+  bool wait_until_none(std::chrono::milliseconds time);
+
+ private:
+  template <typename Act>
+  void for_each(const Act& act);
+
+  mutable std::mutex mutex_;
+  std::condition_variable none_left_;
+  std::list<ConnectionBase*> all_;  // those that answered last come last
+  bool listening_ = true;
+};
+
+enum class State { handshake, idle, header, body, answering, writing, lingering };
+
+// The part of a connection that other threads look at.
+class ConnectionBase : public std::enable_shared_from_this<ConnectionBase> {
+ public:
+  explicit ConnectionBase(Connections& shared) : shared_(shared), place_(shared.add(this)) {}
+  virtual ~ConnectionBase() { shared_.remove(place_); }
+  ConnectionBase(const ConnectionBase&) = delete;
+  ConnectionBase& operator=(const ConnectionBase&) = delete;
+
+  // Have the connection do so where its handlers run.
+  virtual void post_check() = 0;
+  virtual void post_refuse() = 0;  // closes it if no request has begun
+  virtual void post_close() = 0;
+
+  State state() const { return state_.load(); }
+  bool needs_check(Clock::time_point now) const {
+    return now.time_since_epoch().count() >= deadline_.load() || state() == State::answering;
+  }
+  bool chosen_to_go = false;  // under the lock of Connections
+
+ protected:
+  void enter(State state, std::chrono::milliseconds time) { enter(state, Clock::now() + time); }
+  void enter(State state, Clock::time_point deadline) {
+    state_.store(state);
+    deadline_.store(deadline.time_since_epoch().count());
+  }
+  bool expired() const { return Clock::now().time_since_epoch().count() >= deadline_.load(); }
+  void answered_now() { shared_.to_back(place_); }
+
+  Connections& shared_;
+
+ private:
+  Connections::Place place_;
+  std::atomic<State> state_{State::handshake};
+  std::atomic<Clock::rep> deadline_{Clock::time_point::max().time_since_epoch().count()};
+};
+
+// From here on the connection keeps itself alive.
+void start_connection(Connections& shared, boost::asio::ip::tcp::socket socket);
+void start_connection(Connections& shared, boost::asio::ip::tcp::socket socket,
+                      boost::asio::ssl::context& tls);
+
+}  // namespace toto::server

@@ -1,0 +1,15 @@
+// Compressed request bodies: the one door to zlib and zstd.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace toto::server {
+
+// What is behind a Content-Encoding: gzip, deflate (zlib or raw), zstd, or identity. At most
+// `max_bytes` come out, and memory is taken as they do: a bomb ends as Error(out_of_memory).
+// Anything else wrong is Error(invalid_argument).
+std::string decompress(std::string body, std::string_view encoding, std::size_t max_bytes);
+
+}  // namespace toto::server

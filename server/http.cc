@@ -1,0 +1,161 @@
+#include "http.h"
+
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "connection.h"
+#include "io/json.h"
+
+namespace toto::server {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Code = boost::system::error_code;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{50};
+constexpr int kBacklog = 1024;
+
+void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
+  Code error;
+  context.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
+                          asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
+                          asio::ssl::context::no_tlsv1_1,
+                      error);
+  context.use_certificate_chain_file(options.tls_cert, error);
+  if (error) {
+    fail(ErrorCode::corrupt_file, "{}: no usable TLS certificate: {}; expected a PEM file",
+         options.tls_cert, error.message());
+  }
+  context.use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
+  if (error) {
+    fail(ErrorCode::corrupt_file,
+         "{}: no usable TLS key: {}; expected the PEM file of the key of {}", options.tls_key,
+         error.message(), options.tls_cert);
+  }
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(const HttpOptions& wanted, HttpHandler& handler)
+      : shared(wanted, handler), work(io.get_executor()) {
+    if (!wanted.tls_cert.empty()) {
+      tls.emplace(asio::ssl::context::tls_server);
+      load_key_pair(*tls, wanted);
+    }
+    listen();
+    accept();
+    tick();
+    for (int i = 0; i < wanted.io_threads; ++i) {
+      threads.emplace_back([this] { io.run(); });
+    }
+  }
+
+  ~Impl() {
+    work.reset();
+    io.stop();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void listen() {
+    const HttpOptions& options = shared.options;
+    Code error;
+    const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+    const auto address = asio::ip::make_address(host, error);
+    if (error) {
+      fail(ErrorCode::invalid_argument, "host is {}, expected an address such as 127.0.0.1",
+           io::quoted(options.host));
+    }
+    const tcp::endpoint place(address, static_cast<std::uint16_t>(options.port));
+    const auto step = [&](const char* what) {
+      if (!error) return;
+      fail(ErrorCode::overloaded, "cannot {} {}:{}: {}; choose another --port", what, options.host,
+           options.port, error.message());
+    };
+    acceptor.open(place.protocol(), error);
+    step("open");
+    acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    acceptor.bind(place, error);
+    step("bind to");
+    acceptor.listen(kBacklog, error);
+    step("listen on");
+    port = acceptor.local_endpoint(error).port();
+  }
+
+  // On the acceptor's strand, like everything that touches it.
+  void accept() {
+    acceptor.async_accept(asio::make_strand(io), [this](Code error, tcp::socket socket) {
+      if (!error) start(std::move(socket));
+      if (!acceptor.is_open()) return shared.listening_ended();
+      if (!error) return accept();
+      shared.make_room();  // out of descriptors: somebody's will be free soon
+      retry.expires_after(kTick);
+      retry.async_wait([this](Code) { accept(); });
+    });
+  }
+
+  void start(tcp::socket socket) {
+    if (!shared.make_room()) return;
+    if (tls) {
+      start_connection(shared, std::move(socket), *tls);
+    } else {
+      start_connection(shared, std::move(socket));
+    }
+  }
+
+  void tick() {
+    ticker.expires_after(kTick);
+    ticker.async_wait([this](Code error) {
+      if (error) return;
+      shared.check();
+      tick();
+    });
+  }
+
+  void drain() {
+    shared.draining = true;
+    asio::post(acceptor.get_executor(), [this] {
+      // Who is connected as far as the system knows has perhaps sent a request: it is refused, not
+      // reset.
+      Code error;
+      acceptor.non_blocking(true, error);
+      while (!error) {
+        tcp::socket socket(asio::make_strand(io));
+        acceptor.accept(socket, error);
+        if (!error) start(std::move(socket));
+      }
+      acceptor.close(error);
+      grace.expires_after(shared.options.drain_grace);
+      grace.async_wait([this](Code stopped) {
+        if (!stopped) shared.refuse_unread();
+      });
+    });
+  }
+
+  Connections shared;
+  asio::io_context io;
+  std::optional<asio::ssl::context> tls;
+  tcp::acceptor acceptor{asio::make_strand(io)};
+  asio::steady_timer retry{acceptor.get_executor()}, grace{acceptor.get_executor()}, ticker{io};
+  int port = 0;
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+  std::vector<std::thread> threads;
+};
+
+HttpServer::HttpServer(const HttpOptions& options, HttpHandler& handler)
+    : impl_(std::make_unique<Impl>(options, handler)) {}
+HttpServer::~HttpServer() = default;
+
+int HttpServer::port() const { return impl_->port; }
+
+std::size_t HttpServer::num_connections() const { return impl_->shared.size(); }
+
+void HttpServer::drain() { impl_->drain(); }
+
+bool HttpServer::wait(milliseconds time) { return impl_->shared.wait_until_none(time); }
+
+}  // namespace toto::server

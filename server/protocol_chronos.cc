@@ -1,0 +1,170 @@
+#include "protocol_chronos.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "io/forecast_file.h"
+
+namespace toto::server {
+namespace {
+
+using io::Json;
+
+// What of an input comes back with its answer.
+struct ChronosInput {
+  std::string item_id = {};
+  bool has_id = false;
+  bool nested = false;  // the target was a list of lists, and so is every answer
+  std::size_t num_targets = 1;
+};
+
+// {"name": [...], ...}
+std::map<std::string, std::vector<float>> read_covariates(const Json* value,
+                                                          const std::string& where,
+                                                          std::size_t length) {
+  std::map<std::string, std::vector<float>> covariates;
+  if (value == nullptr) return covariates;
+  const Fields check(*value, where);
+  for (const Json::Member& member : value->object) {
+    std::vector<float> values = values_of(member.second, check.where(member.first));
+    if (values.size() != length) {
+      fail(ErrorCode::invalid_argument, "{} has {} values, expected {}", check.where(member.first),
+           values.size(), length);
+    }
+    covariates[member.first] = std::move(values);
+  }
+  return covariates;
+}
+
+void append(std::vector<float>& to, const std::vector<float>& values) {
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+ChronosInput read_input(const Json& value, const std::string& where, int horizon, Series& series) {
+  Fields fields(value, where);
+  ChronosInput input;
+  if (const Json* id = fields.take("item_id")) {
+    input.item_id = text_of(*id, fields.where("item_id"));
+    input.has_id = true;
+  }
+  const Json& target = fields.need("target");
+  const std::vector<Json>& items = list_of(target, fields.where("target"));
+  std::size_t length = items.size();
+  input.nested = !items.empty() && items.front().kind == Json::Kind::array;
+  if (input.nested) {
+    input.num_targets = items.size();
+    length = items.front().array.size();
+    for (const Json& row : items) {
+      const std::vector<float> values = values_of(row, fields.where("target"));
+      if (values.size() != length) {
+        fail(ErrorCode::invalid_argument, "{} has rows of {} and {} values, expected one length",
+             fields.where("target"), length, values.size());
+      }
+      append(series.values, values);
+    }
+  } else {
+    series.values = values_of(target, fields.where("target"));
+  }
+  fields.ignore("start");
+  auto past =
+      read_covariates(fields.take("past_covariates"), fields.where("past_covariates"), length);
+  const auto future =
+      read_covariates(fields.take("future_covariates"), fields.where("future_covariates"),
+                      static_cast<std::size_t>(horizon));
+  fields.finish();
+  for (const auto& [name, values] : future) {
+    if (!past.contains(name)) {
+      fail(ErrorCode::invalid_argument,
+           "{} has {} and past_covariates has not, expected its history too",
+           fields.where("future_covariates"), io::quoted(name));
+    }
+  }
+  for (const auto& [name, values] : past) {
+    if (!future.contains(name)) append(series.values, values);
+  }
+  for (const auto& [name, values] : future) {
+    append(series.values, past[name]);
+    append(series.future_exogenous, values);
+  }
+  series.id = input.item_id;
+  series.num_exogenous = static_cast<int>(future.size());
+  series.num_variates = static_cast<int>(input.num_targets + past.size());
+  if (series.num_variates == 1) drop_leading_missing(series.values);
+  return input;
+}
+
+void write_rows(io::JsonWriter& json, const ChronosInput& input, const float* rows,
+                std::size_t horizon) {
+  if (!input.nested) return write_values(json, rows, horizon);
+  json.begin_array();
+  for (std::size_t i = 0; i < input.num_targets; ++i) {
+    write_values(json, rows + i * horizon, horizon);
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+Plan plan_chronos(const Json& body, const Limits& limits) {
+  Fields fields(body, "");
+  Plan plan;
+  ForecastOptions& options = plan.options;
+  options.quantiles = {0.1, 0.5, 0.9};
+  options.seed = limits.seed;
+  const std::vector<Json>& items = list_of(fields.need("inputs"), "inputs");
+  if (const Json* value = fields.take("parameters")) {
+    Fields parameters(*value, "parameters");
+    if (const Json* length = parameters.take("prediction_length")) {
+      options.horizon = static_cast<int>(
+          whole_number(*length, "parameters.prediction_length", 1, limits.max_horizon));
+    }
+    if (const Json* levels = parameters.take("quantile_levels")) {
+      options.quantiles = levels_of(*levels, "parameters.quantile_levels");
+    }
+    if (const Json* samples = parameters.take("num_samples")) {
+      options.num_samples =
+          static_cast<int>(whole_number(*samples, "parameters.num_samples", 1, limits.max_samples));
+    }
+    if (const Json* seed = parameters.take("seed")) {
+      options.seed = static_cast<std::uint64_t>(
+          whole_number(*seed, "parameters.seed", 0, std::int64_t{1} << 62));
+    }
+    for (const char* name : {"freq", "batch_size", "cross_learning"}) parameters.ignore(name);
+    parameters.finish();
+  }
+  fields.finish();
+  if (items.size() > limits.max_series) {
+    fail(ErrorCode::invalid_argument, "inputs has {} series, expected at most {}", items.size(),
+         limits.max_series);
+  }
+  std::vector<ChronosInput> inputs;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    inputs.push_back(read_input(items[i], fmt::format("inputs[{}]", i), options.horizon,
+                                plan.series.emplace_back()));
+  }
+  check_size(limits, plan.series, options);
+  plan.answer = [inputs = std::move(inputs), levels = options.quantiles](const Answer& answer) {
+    io::JsonWriter json(io::JsonLayout::compact);
+    json.begin_object().key("predictions").begin_array();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Forecast& forecast = answer.forecasts[i];
+      const auto horizon = static_cast<std::size_t>(forecast.horizon);
+      const std::size_t stride = static_cast<std::size_t>(forecast.num_variates) * horizon;
+      json.begin_object().key("mean");
+      write_rows(json, inputs[i], forecast.mean.data(), horizon);
+      for (std::size_t q = 0; q < levels.size(); ++q) {
+        json.key(io::quantile_name(levels[q]));
+        write_rows(json, inputs[i], forecast.quantiles.data() + q * stride, horizon);
+      }
+      if (inputs[i].has_id) json.field("item_id", inputs[i].item_id);
+      json.end_object();
+    }
+    json.end_array().end_object();
+    return json_response(json);
+  };
+  return plan;
+}
+
+}  // namespace toto::server

@@ -1,0 +1,179 @@
+#include "protocol_v1.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "io/forecast_file.h"
+#include "io/series_grid.h"
+
+namespace toto::server {
+namespace {
+
+using io::Json;
+
+// When the last value was, and how far it is to the next.
+std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* freq,
+                                              std::size_t length, const std::string& where) {
+  io::TimeAxis axis;
+  if (freq != nullptr) {
+    axis.frequency = io::parse_frequency(text_of(*freq, where + ".freq"), where + ".freq");
+  }
+  if (start == nullptr) {
+    if (freq != nullptr) {
+      fail(ErrorCode::invalid_argument, "{}.freq is given without {}.start, expected both or none",
+           where, where);
+    }
+    return std::make_shared<const io::TimeAxis>(std::move(axis));
+  }
+  io::TimeColumn clock;
+  io::Ticks first = 0;
+  const std::string complaint = clock.read(text_of(*start, where + ".start"), first);
+  if (!complaint.empty()) {
+    fail(ErrorCode::invalid_argument, "{}.start: {}", where, complaint);
+  }
+  axis.style = clock.style();
+  if (freq == nullptr) return std::make_shared<const io::TimeAxis>(std::move(axis));
+  if (axis.style.steps) {
+    fail(ErrorCode::invalid_argument, "{}.start is a step number, expected a date with a freq",
+         where);
+  }
+  axis.frequency = io::anchored(axis.frequency, {&first, 1});
+  axis.times = {io::advance(axis.frequency, first, static_cast<std::int64_t>(length) - 1)};
+  io::widen(axis.style, axis.times.back());
+  return std::make_shared<const io::TimeAxis>(std::move(axis));
+}
+
+// Variates of one series end together; shorter ones begin later.
+Series join(std::span<const V1Entry* const> entries, const std::string& id) {
+  std::size_t length = 0;
+  for (const V1Entry* entry : entries) length = std::max(length, entry->input.values.size());
+  Series series;
+  series.id = id;
+  series.num_variates = static_cast<int>(entries.size());
+  for (const V1Entry* entry : entries) {
+    const std::vector<float>& values = entry->input.values;
+    series.values.insert(series.values.end(), length - values.size(), NAN);
+    series.values.insert(series.values.end(), values.begin(), values.end());
+    if (!entry->is_known) continue;
+    ++series.num_exogenous;
+    series.future_exogenous.insert(series.future_exogenous.end(), entry->future.begin(),
+                                   entry->future.end());
+  }
+  return series;
+}
+
+void check_futures(std::span<const V1Entry* const> known, int horizon) {
+  for (const V1Entry* entry : known) {
+    if (entry->future.size() == static_cast<std::size_t>(horizon)) continue;
+    fail(ErrorCode::invalid_argument,
+         "the series {} has {} values in \"future\", expected one for each of the {} steps",
+         io::quoted(entry->input.id), entry->future.size(), horizon);
+  }
+}
+
+}  // namespace
+
+V1Entry read_entry(const Json& value, const std::string& where) {
+  Fields fields(value, where);
+  V1Entry entry;
+  if (const Json* id = fields.take("id")) entry.input.id = text_of(*id, fields.where("id"));
+  const Json& values = fields.need("values");
+  const Json* start = fields.take("start");
+  const Json* freq = fields.take("freq");
+  const Json* future = fields.take("future");
+  fields.finish();
+  entry.input.values = values_of(values, fields.where("values"));
+  entry.input.axis = make_axis(start, freq, entry.input.values.size(), where);
+  drop_leading_missing(entry.input.values);
+  if (future != nullptr) {
+    entry.future = values_of(*future, fields.where("future"));
+    entry.is_known = true;
+  }
+  return entry;
+}
+
+Plan plan_v1(const Json& body, const Limits& limits) {
+  Fields fields(body, "");
+  Plan plan;
+  const std::vector<Json>& items = list_of(fields.need("series"), "series");
+  if (items.size() > limits.max_series) {
+    fail(ErrorCode::invalid_argument, "the request has {} series, expected at most {}",
+         items.size(), limits.max_series);
+  }
+  plan.options.seed = limits.seed;
+  take_options(fields, limits, plan.options);
+  const Json* multivariate = fields.take("multivariate");
+  const bool together = multivariate != nullptr && flag_of(*multivariate, "multivariate");
+  const bool reports_point = body.find("point") != nullptr;
+  fields.finish();
+
+  std::vector<V1Entry> entries;
+  std::vector<const V1Entry*> targets, known;
+  entries.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    V1Entry& entry = entries.emplace_back(read_entry(items[i], fmt::format("series[{}]", i)));
+    if (entry.input.id.empty()) entry.input.id = fmt::format("series_{}", i + 1);
+  }
+  for (const V1Entry& entry : entries) (entry.is_known ? known : targets).push_back(&entry);
+  check_futures(known, plan.options.horizon);
+  if (targets.empty() && !known.empty()) {
+    fail(ErrorCode::invalid_argument,
+         "series has none without a \"future\", expected at least one "
+         "to forecast");
+  }
+  std::vector<std::vector<io::InputSeries>> reported;
+  const auto add = [&](std::span<const V1Entry* const> variates, std::size_t num_targets) {
+    plan.series.push_back(join(variates, variates.front()->input.id));
+    std::vector<io::InputSeries>& names = reported.emplace_back();
+    for (const V1Entry* entry : variates.first(num_targets)) {
+      names.push_back({.id = entry->input.id, .values = {}, .axis = entry->input.axis});
+    }
+  };
+  if (together && !targets.empty()) {
+    std::vector<const V1Entry*> all = targets;
+    all.insert(all.end(), known.begin(), known.end());
+    add(all, targets.size());
+  } else {
+    for (const V1Entry* target : targets) {
+      std::vector<const V1Entry*> all = {target};
+      all.insert(all.end(), known.begin(), known.end());
+      add(all, 1);
+    }
+  }
+  check_size(limits, plan.series, plan.options);
+  plan.answer = [names = std::move(reported), options = plan.options,
+                 reports_point](const Answer& answer) {
+    return answer_v1(names, options, reports_point, answer);
+  };
+  return plan;
+}
+
+Response answer_v1(const std::vector<std::vector<io::InputSeries>>& targets,
+                   const ForecastOptions& options, bool reports_point, const Answer& answer) {
+  io::ForecastHeader header{
+      .engine = answer.engine, .horizon = options.horizon, .quantiles = options.quantiles};
+  Response response;
+  const auto writer =
+      io::make_file_writer(io::OutputFormat::json, std::move(header),
+                           [&response](std::string_view text) { response.body += text; });
+  const auto horizon = static_cast<std::size_t>(options.horizon);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t variate = 0; variate < targets[i].size(); ++variate) {
+      const io::InputSeries& target = targets[i][variate];
+      const std::vector<std::string> times = io::future_timestamps(target, options.horizon);
+      io::ForecastEntry entry =
+          io::make_entry(answer.forecasts[i], static_cast<int>(variate), target.id, times);
+      if (reports_point) {
+        entry.point = std::span(answer.forecasts[i].point).subspan(variate * horizon, horizon);
+      }
+      writer->add(entry);
+    }
+  }
+  writer->finish(answer.timings);
+  return response;
+}
+
+}  // namespace toto::server

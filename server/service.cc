@@ -1,0 +1,269 @@
+#include "service.h"
+
+#include <future>
+#include <utility>
+
+#include "base/error.h"
+#include "decompress.h"
+
+namespace toto::server {
+namespace {
+
+// Smaller bodies are parsed where they were read; larger ones than kHeavy by a thread of their own,
+// so that they hold up only each other.
+constexpr std::size_t kLight = std::size_t{64} << 10;
+constexpr std::size_t kHeavy = std::size_t{1} << 20;
+constexpr std::size_t kMaxTasks = 1024;
+
+// Whether a path is one of the pattern, and what stands for its {...}.
+bool matches(std::string_view pattern, std::string_view path, std::vector<std::string>* names) {
+  while (!pattern.empty()) {
+    const std::size_t open = pattern.find('{');
+    if (open == pattern.npos) return path == pattern;
+    if (path.substr(0, open) != pattern.substr(0, open)) return false;
+    path.remove_prefix(open);
+    pattern.remove_prefix(pattern.find('}') + 1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name.empty()) return false;
+    if (names != nullptr) names->emplace_back(name);
+    path.remove_prefix(name.size());
+  }
+  return path.empty();
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)),
+      log_(options_.log),
+      sessions_(options_.sessions),
+      light_(2, kMaxTasks),
+      heavy_(1, kMaxTasks),
+      backtests_(1, kMaxTasks) {
+  shadow_ = std::make_unique<Shadow>(
+      options_.shadow,
+      ShadowWork{.load = [this] { return options_.load(Mode::reference); },
+                 .forecast =
+                     [this](const Series& series, const ForecastOptions& forecast_options,
+                            const ActiveEngine& active) {
+                       return live_forecast(series, forecast_options, active);
+                     },
+                 .exceeded = [this](double deviation,
+                                    const std::string& id) { deviated(deviation, id); }});
+  SchedulerEvents events{.batch = [this](std::size_t num_series) { telemetry_.batch(num_series); },
+                         .forecast =
+                             [this](const Series& series, const ForecastOptions& forecast_options,
+                                    const Forecast& forecast, const ActiveEngine& active) {
+                               telemetry_.forecasts(1);
+                               shadow_->offer(series, forecast_options, forecast, active);
+                             },
+                         .loaded = options_.on_loaded};
+  scheduler_ = std::make_unique<Scheduler>(options_.scheduler, options_.load, options_.mode,
+                                           std::move(events));
+}
+
+void Service::stop() {
+  shadow_->cancel();
+  backtests_.stop();
+  heavy_.stop();
+  scheduler_->stop();
+  light_.stop();
+  shadow_->stop();
+}
+
+void Service::cancel_all() {
+  cancelled_ = true;
+  scheduler_->cancel_all();
+}
+
+const Service::Route* Service::find_route(std::string_view method, std::string_view path,
+                                          std::vector<std::string>* names) {
+  for (const Route& route : routes()) {
+    if (names != nullptr) names->clear();
+    const bool same = route.method == method || (method == "HEAD" && route.method == "GET");
+    if (same && matches(route.pattern, path, names)) return &route;
+  }
+  return nullptr;
+}
+
+std::optional<Response> Service::admit(const Request& request) {
+  if (auto refusal = check_access(request, options_.access)) {
+    if (refusal->status == 401 && request.path == "/validate_api_key") {
+      refusal->body = "{\"detail\":\"the API key is wrong or missing\"}";
+    }
+    if (refusal->status == 204) {
+      refusal->headers = {{"Access-Control-Allow-Origin", options_.access.cors},
+                          {"Access-Control-Allow-Methods", "GET, POST, DELETE"},
+                          {"Access-Control-Allow-Headers", "Authorization, Content-Type"}};
+    }
+    return refusal;
+  }
+  const Route* route = find_route(request.method, request.path);
+  if (route == nullptr) {
+    return error_response(
+        404, fmt::format("there is no {} {}; GET /openapi.json lists what there is", request.method,
+                         io::quoted(request.path)));
+  }
+  if (route->needs_model && !scheduler_->ready()) {
+    return error_response(503, "the model is still being loaded; try again");
+  }
+  return std::nullopt;
+}
+
+void Service::handle(Request request, ClientGone gone, Respond respond) {
+  auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->gone = std::move(gone);
+  call->respond = std::move(respond);
+  const Route* route = find_route(call->request.method, call->request.path, &call->names);
+  guarded(call, [&] { (this->*route->answer)(call); });
+}
+
+void Service::answered(const Request& request, const Response& response, bool sent) {
+  const Route* route = find_route(request.method, request.path);
+  const std::string_view name = route == nullptr ? "other" : route->pattern;
+  const double seconds = std::chrono::duration<double>(Clock::now() - request.received).count();
+  telemetry_.request(name, response.status, seconds);
+  log_.add(request, name, response, sent);
+}
+
+void Service::guarded(const CallPtr& call, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    send_error(call, error);
+  } catch (const std::bad_alloc&) {
+    send(call, error_response(503, "not enough memory for this request; ask for less"));
+  } catch (const std::exception& error) {
+    send(call,
+         error_response(500, fmt::format("internal: {}; this is a bug in toto, please report it",
+                                         error.what())));
+  }
+}
+
+void Service::run(const CallPtr& call, std::function<void()> work) {
+  const auto whole = [this, call, todo = std::move(work)] {
+    guarded(call, [&] {
+      std::string& body = call->request.body;
+      try {
+        body = decompress(std::move(body), call->request.header("Content-Encoding"),
+                          options_.limits.max_body);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::out_of_memory) throw;
+        return send(call, error_response(413, error.what()));
+      }
+      todo();
+    });
+  };
+  const std::size_t size = call->request.body.size();
+  const bool plain = call->request.header("Content-Encoding").empty();
+  if (size <= kLight && plain) return whole();
+  if (!(size > kHeavy || !plain ? heavy_ : light_).try_post(whole)) {
+    send(call, error_response(503, "too many requests are being read; try again"));
+  }
+}
+
+void Service::send(const CallPtr& call, Response response) const {
+  if (!options_.access.cors.empty() && call->request.header("Origin") == options_.access.cors) {
+    response.headers.push_back({"Access-Control-Allow-Origin", options_.access.cors});
+    response.headers.push_back({"Vary", "Origin"});
+  }
+  const std::string_view trace = call->request.header("traceparent");
+  if (is_traceparent(trace)) response.headers.push_back({"traceparent", std::string(trace)});
+  if (const Respond respond = std::exchange(call->respond, {})) respond(std::move(response));
+}
+
+void Service::send_json(const CallPtr& call, std::string body) const {
+  send(call, {.body = std::move(body)});
+}
+
+void Service::send_error(const CallPtr& call, const Error& error) const {
+  send(call, error_response(status_of(error.code()), error.what()));
+}
+
+void Service::forecast(const CallPtr& call, Plan plan) {
+  const auto time = std::min(plan.timeout.value_or(options_.deadline), options_.deadline);
+  Job job{.series = std::move(plan.series),
+          .options = std::move(plan.options),
+          .gone = call->gone,
+          .deadline = call->request.received + time,
+          .done = {}};
+  job.done = [this, call, write = std::move(plan.answer)](std::optional<Error> error,
+                                                          Answer answer) {
+    auto result = std::make_shared<Answer>(std::move(answer));
+    light_.post([this, call, write, error = std::move(error), result] {
+      guarded(call, [&] {
+        if (error) throw *error;
+        send(call, write(*result));
+      });
+    });
+  };
+  scheduler_->submit(std::move(job));
+}
+
+void Service::forecast_json(const CallPtr& call, Planner planner) {
+  run(call, [this, call, planner] {
+    Plan plan = planner(io::parse_json(call->request.body, "the request"), limits());
+    call->request.body = {};
+    forecast(call, std::move(plan));
+  });
+}
+
+// On the shadow's thread, which waits for the engine's.
+Forecast Service::live_forecast(const Series& series, const ForecastOptions& options,
+                                const ActiveEngine& active) {
+  Forecast forecast;
+  std::promise<std::optional<Error>> ended;
+  scheduler_->submit(
+      [&](const ActiveEngine& now) {
+        if (now.number != active.number) fail(ErrorCode::cancelled, "the mode was switched");
+        forecast = now.engine->forecast(series, options);
+      },
+      {}, [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
+  if (const auto error = ended.get_future().get()) throw Error(*error);
+  return forecast;
+}
+
+void Service::deviated(double deviation, const std::string& id) {
+  event(fmt::format(
+      "shadow verification: a forecast of {} deviates by {:.3g} from reference mode, more than "
+      "{:g}",
+      id.empty() ? "an unnamed series" : io::quoted(id), deviation, options_.shadow.bound));
+  const ActiveEngine active = scheduler_->active();
+  if (!options_.auto_rollback || active.engine->options().mode == Mode::reference ||
+      shadow_->state().rolled_back) {
+    return;
+  }
+  shadow_->note_rollback(true);
+  telemetry_.replans_of_former_engine(active.engine->replans());
+  scheduler_->switch_mode(Mode::reference, [this](std::optional<Error> error) {
+    event(error ? fmt::format("the rollback to reference mode failed: {}", error->what())
+                : std::string("rolled back: all forecasts are made in reference mode until POST "
+                              "/v1/mode says otherwise"));
+  });
+}
+
+void Service::event(std::string_view sentence) const {
+  if (options_.on_event) options_.on_event(sentence);
+}
+
+Limits Service::limits() const {
+  Limits limits = options_.limits;
+  limits.patch_size = scheduler_->active().engine->model().patch_size;
+  return limits;
+}
+
+Telemetry::Gauges Service::gauges() const {
+  const HttpServer* const http = http_;
+  return {.queue_depth = scheduler_->depth(),
+          .connections = http == nullptr ? 0 : http->num_connections(),
+          .sessions = sessions_.size(),
+          .active = scheduler_->active(),
+          .shadow = shadow_->state(),
+          .log_lines_lost = log_.num_lost(),
+          .uptime_seconds = std::chrono::duration<double>(Clock::now() - started_).count()};
+}
+
+std::string Service::metrics() const { return telemetry_.prometheus(gauges()); }
+
+}  // namespace toto::server

@@ -1,0 +1,153 @@
+// The service behind HTTP: owns the engine's scheduler, sessions, shadow verification and
+// telemetry, and answers every route.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "access.h"
+#include "access_log.h"
+#include "http.h"
+#include "plan.h"
+#include "scheduler.h"
+#include "sessions.h"
+#include "shadow.h"
+#include "telemetry.h"
+#include "workers.h"
+
+namespace toto::server {
+
+struct BacktestFiles {
+  std::string results_json = {};
+  std::string report_html = {};
+};
+// Bars and settings in, as the body has them. Runs for seconds; asks `cancelled` between steps.
+using Backtest = std::function<BacktestFiles(const io::Json& body, const ActiveEngine& active,
+                                             const std::function<bool()>& cancelled)>;
+
+struct ServiceOptions {
+  std::string model = {};  // the name clients know it by
+  Mode mode = Mode::standard;
+  Scheduler::Load load = {};
+  AccessRules access = {};
+  Limits limits = {};
+  SchedulerOptions scheduler = {};
+  SessionLimits sessions = {};
+  ShadowOptions shadow = {};
+  bool auto_rollback = false;
+  std::chrono::milliseconds deadline{60'000};  // of a request
+  std::string log = {};                        // a file of JSON lines, "-", or none
+  Backtest backtest = {};
+  std::function<void(std::string_view)> on_event = {};  // sentences for the operator
+  std::function<void(std::optional<Error>)> on_loaded = {};
+};
+
+class Service final : public HttpHandler {
+ public:
+  explicit Service(ServiceOptions options);
+  ~Service() override { stop(); }
+
+  std::optional<Response> admit(const Request& request) override;
+  void handle(Request request, ClientGone gone, Respond respond) override;
+  void answered(const Request& request, const Response& response, bool sent) override;
+
+  // Whose connections are counted from now on. Requests may be on their way already.
+  void watch(const HttpServer& http) { http_ = &http; }
+  // After every accepted request has been answered. The HTTP server must still be there.
+  void stop();
+  // Whatever waits or runs is answered with 503 soon.
+  void cancel_all();
+
+  Scheduler& scheduler() { return *scheduler_; }
+  ShadowState shadow_state() const { return shadow_->state(); }
+  std::string metrics() const;
+  static std::size_t num_routes() { return routes().size(); }
+
+ private:
+  // A request on its way to an answer.
+  struct Call {
+    Request request;
+    ClientGone gone;
+    Respond respond;
+    std::vector<std::string> names;  // what stood for {...} in the route
+  };
+  using CallPtr = std::shared_ptr<Call>;
+  using Planner = Plan (*)(const io::Json& body, const Limits& limits);
+  struct Route {
+    std::string_view method;
+    std::string_view pattern;  // "/v1/sessions/{id}/append"
+    bool needs_model;
+    void (Service::*answer)(const CallPtr& call);
+  };
+  static const std::vector<Route>& routes();
+  static const Route* find_route(std::string_view method, std::string_view path,
+                                 std::vector<std::string>* names = nullptr);
+
+  // Runs `work` where it holds up nobody, with the body decompressed; what it throws is answered.
+  void run(const CallPtr& call, std::function<void()> work);
+  void guarded(const CallPtr& call, const std::function<void()>& work);
+  void send(const CallPtr& call, Response response) const;
+  void send_json(const CallPtr& call, std::string body) const;
+  void send_error(const CallPtr& call, const Error& error) const;
+  void forecast(const CallPtr& call, Plan plan);
+  void forecast_json(const CallPtr& call, Planner planner);
+  void check_model_name(const Call& call) const;
+
+  void get_health(const CallPtr& call);
+  void get_live(const CallPtr& call);
+  void get_ready(const CallPtr& call);
+  void get_server(const CallPtr& call);
+  void get_model(const CallPtr& call);
+  void get_model_ready(const CallPtr& call);
+  void post_infer(const CallPtr& call);
+  void get_model_params(const CallPtr& call);
+  void get_validate_api_key(const CallPtr& call);
+  void post_nixtla_forecast(const CallPtr& call);
+  void post_cross_validation(const CallPtr& call);
+  void post_anomaly_detection(const CallPtr& call);
+  void post_invocations(const CallPtr& call);
+  void post_v1_forecast(const CallPtr& call);
+  void post_session(const CallPtr& call);
+  void post_append(const CallPtr& call);
+  void post_session_forecast(const CallPtr& call);
+  void delete_session(const CallPtr& call);
+  void post_backtest(const CallPtr& call);
+  void get_backtest_report(const CallPtr& call);
+  void get_status(const CallPtr& call);
+  void post_mode(const CallPtr& call);
+  void get_metrics(const CallPtr& call);
+  void get_openapi(const CallPtr& call);
+  void get_page(const CallPtr& call);
+
+  void answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
+                      std::vector<float> points, std::optional<ForecastOptions> options,
+                      bool reports_point);
+  Forecast live_forecast(const Series& series, const ForecastOptions& options,
+                         const ActiveEngine& active);
+  void deviated(double deviation, const std::string& id);
+  void event(std::string_view sentence) const;
+  Telemetry::Gauges gauges() const;
+  std::string status_json() const;
+  Limits limits() const;  // with the model's patch size
+
+  const ServiceOptions options_;
+  const Clock::time_point started_ = Clock::now();
+  Telemetry telemetry_;
+  AccessLog log_;
+  Sessions sessions_;
+  std::atomic<const HttpServer*> http_{nullptr};
+  std::mutex reports_mutex_;
+  std::list<std::pair<std::string, std::string>>
+      reports_;                        // of backtests: id and page, newest last
+  std::atomic<int> num_backtests_{0};  // running or waiting
+  std::atomic<bool> cancelled_{false};
+  std::unique_ptr<Shadow> shadow_;
+  std::unique_ptr<Scheduler> scheduler_;
+  Workers light_, heavy_, backtests_;
+};
+
+}  // namespace toto::server

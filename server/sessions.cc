@@ -1,0 +1,159 @@
+#include "sessions.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace toto::server {
+namespace {
+
+using io::Json;
+
+// Names nobody can guess: a session belongs to who opened it.
+std::string random_name() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    fail(ErrorCode::internal, "the system has no random numbers");
+  }
+  std::string name;
+  for (const unsigned char byte : bytes) name += fmt::format("{:02x}", byte);
+  return name;
+}
+
+[[noreturn]] void fail_unknown(std::string_view id) {
+  fail(ErrorCode::not_found, "there is no session {}; it may have been closed or too long unused",
+       io::quoted(id));
+}
+
+}  // namespace
+
+Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limits) {
+  if (!session || engine != active.number) {
+    Series series = session ? session->series() : std::move(history);
+    session.emplace(active.engine->open(std::move(series), {.max_bytes = limits.max_bytes}));
+    engine = active.number;
+  }
+  return *session;
+}
+
+void StreamSession::advance(std::size_t points) {
+  for (io::InputSeries& target : targets) {
+    if (target.axis->times.empty()) continue;
+    io::TimeAxis axis = *target.axis;
+    axis.times = {
+        io::advance(axis.frequency, axis.times.back(), static_cast<std::int64_t>(points))};
+    io::widen(axis.style, axis.times.back());
+    target.axis = std::make_shared<const io::TimeAxis>(std::move(axis));
+  }
+}
+
+std::shared_ptr<StreamSession> Sessions::open(StreamSession session) {
+  session.id = random_name();
+  auto opened = std::make_shared<StreamSession>(std::move(session));
+  const std::lock_guard lock(mutex_);
+  drop_old();
+  if (entries_.size() >= limits_.max_sessions) {
+    fail(ErrorCode::overloaded,
+         "there are {} sessions, as many as --max-sessions allows; close one or try again later",
+         entries_.size());
+  }
+  entries_.push_back({opened, Clock::now()});
+  return opened;
+}
+
+std::list<Sessions::Entry>::iterator Sessions::locate(std::string_view id) {
+  drop_old();
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.session->id == id; });
+  if (found == entries_.end()) fail_unknown(id);
+  return found;
+}
+
+std::shared_ptr<StreamSession> Sessions::find(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = locate(id);
+  found->used = Clock::now();
+  return found->session;
+}
+
+void Sessions::close(std::string_view id) {
+  std::shared_ptr<StreamSession> last;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = locate(id);
+  last = std::move(found->session);
+  entries_.erase(found);
+}
+
+std::size_t Sessions::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+void Sessions::drop_old() {
+  const Clock::time_point oldest = Clock::now() - limits_.max_age;
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.used < oldest; });
+}
+
+StreamSession read_session(const Json& body, const Limits& limits) {
+  Fields fields(body, "");
+  const Json& value = fields.need("series");
+  fields.finish();
+  std::vector<V1Entry> entries;
+  if (value.kind == Json::Kind::array) {
+    if (value.array.empty() || value.array.size() > limits.max_series) {
+      fail(ErrorCode::invalid_argument, "series has {} variates, expected 1 to {}",
+           value.array.size(), limits.max_series);
+    }
+    for (std::size_t i = 0; i < value.array.size(); ++i) {
+      entries.push_back(read_entry(value.array[i], fmt::format("series[{}]", i)));
+    }
+  } else {
+    entries.push_back(read_entry(value, "series"));
+  }
+  StreamSession session;
+  std::size_t length = 0;
+  for (const V1Entry& entry : entries) length = std::max(length, entry.input.values.size());
+  session.history.num_variates = static_cast<int>(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    V1Entry& entry = entries[i];
+    if (entry.is_known) {
+      fail(ErrorCode::unsupported, "series has a \"future\", which sessions do not take");
+    }
+    if (entry.input.id.empty()) entry.input.id = fmt::format("series_{}", i + 1);
+    std::vector<float>& to = session.history.values;
+    to.insert(to.end(), length - entry.input.values.size(), NAN);
+    to.insert(to.end(), entry.input.values.begin(), entry.input.values.end());
+    session.targets.push_back({.id = entry.input.id, .values = {}, .axis = entry.input.axis});
+  }
+  session.history.id = session.targets.front().id;
+  return session;
+}
+
+std::vector<float> read_points(const Json& value, std::size_t num_variates) {
+  const std::vector<Json>& items = list_of(value, "values");
+  const bool nested = !items.empty() && items.front().kind == Json::Kind::array;
+  if (!nested && num_variates == 1) return values_of(value, "values");
+  if (items.size() != num_variates) {
+    fail(ErrorCode::invalid_argument, "values has {} lists, expected one for each of {} variates",
+         items.size(), num_variates);
+  }
+  std::vector<float> points;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::vector<float> row = values_of(items[i], fmt::format("values[{}]", i));
+    if (i > 0 && row.size() != count) {
+      fail(ErrorCode::invalid_argument, "values has lists of {} and {} points, expected one length",
+           count, row.size());
+    }
+    count = row.size();
+    points.insert(points.end(), row.begin(), row.end());
+  }
+  return points;
+}
+
+}  // namespace toto::server

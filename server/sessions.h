@@ -1,0 +1,65 @@
+// Streaming sessions: series that grow, kept between requests. Capped in number and age.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io/series_file.h"
+#include "protocol_v1.h"
+#include "scheduler.h"
+
+namespace toto::server {
+
+struct SessionLimits {
+  std::size_t max_sessions = 64;
+  std::chrono::seconds max_age{3600};             // without a request
+  std::size_t max_bytes = std::size_t{32} << 20;  // of keys and values, each
+};
+
+// One of them. Its fields belong to the engine thread.
+struct StreamSession {
+  std::string id;
+  std::vector<io::InputSeries> targets;  // [variate], named as the answer names them
+  Series history;                        // until an engine has taken it over
+  std::optional<Session> session;
+  std::int64_t engine = 0;  // the number of the engine `session` belongs to
+  // After a switch of engines the history goes on in the new one.
+  Session& on(const ActiveEngine& active, const SessionLimits& limits);
+  void advance(std::size_t points);  // the times of the targets
+};
+
+// Thread safe.
+class Sessions {
+ public:
+  explicit Sessions(const SessionLimits& limits) : limits_(limits) {}
+  const SessionLimits& limits() const { return limits_; }
+  // Error(overloaded) if there are too many that are in use.
+  std::shared_ptr<StreamSession> open(StreamSession session);
+  std::shared_ptr<StreamSession> find(std::string_view id);  // Error(not_found)
+  void close(std::string_view id);                           // Error(not_found)
+  std::size_t size() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<StreamSession> session;
+    Clock::time_point used;
+  };
+  std::list<Entry>::iterator locate(std::string_view id);  // under the lock
+  void drop_old();
+
+  const SessionLimits limits_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;
+};
+
+// POST /v1/sessions: {"series": {...}} or {"series": [{...}, ...]} for variates of one series.
+StreamSession read_session(const io::Json& body, const Limits& limits);
+// POST .../append: {"values": [...]} or [[...], ...], one list a variate; as [variate][point].
+std::vector<float> read_points(const io::Json& value, std::size_t num_variates);
+
+}  // namespace toto::server

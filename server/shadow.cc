@@ -1,0 +1,182 @@
+#include "shadow.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace toto::server {
+namespace {
+
+constexpr int kLowestPriority = 19;
+
+// The part of a series a forecast looks at varies by this much; 0 if it does not.
+double spread_of(const Series& series) {
+  double sum = 0, squares = 0, count = 0;
+  for (const float value : series.values) {
+    if (std::isnan(value)) continue;
+    sum += value;
+    ++count;
+  }
+  const double mean = sum / std::max(count, 1.0);
+  for (const float value : series.values) {
+    if (!std::isnan(value)) squares += (value - mean) * (value - mean);
+  }
+  return std::sqrt(squares / std::max(count, 1.0));
+}
+
+// Of every row of `horizon` values the first `steps`.
+std::vector<float> first_steps(const std::vector<float>& rows, int horizon, int steps) {
+  std::vector<float> kept;
+  for (auto row = rows.begin(); row != rows.end(); row += horizon) {
+    kept.insert(kept.end(), row, row + steps);
+  }
+  return kept;
+}
+
+// Adds up |a - b| and |b|.
+struct Sums {
+  double difference = 0, size = 0, count = 0;
+  void add(std::span<const float> a, std::span<const float> b) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::abs(static_cast<double>(a[i]) - b[i]);
+      size += std::abs(static_cast<double>(b[i]));
+      ++count;
+    }
+  }
+};
+
+}  // namespace
+
+double deviation(const Series& series, const Forecast& live, const Forecast& reference) {
+  Sums sums;
+  sums.add(live.mean, reference.mean);
+  sums.add(live.quantiles, reference.quantiles);
+  if (sums.count == 0) return 0;
+  const double size = sums.size / sums.count + spread_of(series);
+  const double apart = sums.difference / sums.count;
+  // A forecast that is no number is as wrong as can be.
+  if (!std::isfinite(apart)) return std::numeric_limits<double>::infinity();
+  return size > 0 ? apart / size : apart;
+}
+
+Shadow::Shadow(const ShadowOptions& options, ShadowWork work)
+    : options_(options), work_(std::move(work)) {
+  state_.enabled = options.rate > 0;
+  state_.rate = options.rate;
+  state_.bound = options.bound;
+  if (state_.enabled) thread_ = std::thread([this] { run(); });
+}
+
+void Shadow::offer(const Series& series, const ForecastOptions& options, const Forecast& live,
+                   const ActiveEngine& active) {
+  if (!state_.enabled || active.engine->options().mode == Mode::reference) return;
+  {
+    const std::lock_guard lock(mutex_);
+    share_ += options_.rate;
+    if (share_ < 1) return;
+    share_ -= 1;
+    if (checks_.size() >= options_.max_waiting) {
+      ++state_.dropped;
+      return;
+    }
+    checks_.push_back({series, options, live, active});
+    checks_.back().live.samples.clear();
+  }
+  wake_.notify_one();
+}
+
+void Shadow::note_rollback(bool rolled_back) {
+  const std::lock_guard lock(mutex_);
+  state_.rolled_back = rolled_back;
+}
+
+ShadowState Shadow::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Shadow::cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_one();
+}
+
+void Shadow::stop() {
+  cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Shadow::run() {
+  // Of this thread alone; the engine's threads, made here, inherit it.
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kLowestPriority);
+  std::optional<Engine> reference;
+  for (;;) {
+    Check check;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopped_ || !checks_.empty(); });
+      if (stopped_) return;
+      check = std::move(checks_.front());
+      checks_.pop_front();
+    }
+    double apart = std::numeric_limits<double>::infinity();
+    bool given_up = false;
+    try {
+      if (!reference) reference.emplace(work_.load());
+      apart = compare(*reference, check);
+    } catch (const Error& error) {
+      given_up = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::overloaded;
+    } catch (const std::exception&) {
+      // As any other error: a comparison that could not be made has not passed.
+    }
+    if (stopped_) return;
+    if (given_up) {
+      const std::lock_guard lock(mutex_);
+      ++state_.dropped;
+      continue;
+    }
+    const bool past = !(apart <= options_.bound);
+    {
+      const std::lock_guard lock(mutex_);
+      ++state_.checked;
+      state_.exceeded += past ? 1 : 0;
+      state_.last_deviation = apart;
+      state_.worst_deviation = std::max(state_.worst_deviation, apart);
+    }
+    if (past) work_.exceeded(apart, check.series.id);
+  }
+}
+
+// Only the first patch is compared: it is computed exactly. Beyond it paths are sampled, and one
+// draw that falls to the other side of a threshold by a rounding sends its path somewhere else. A
+// forecast sampled from its first step is asked for again without sampling, from the live engine
+// too.
+double Shadow::compare(const Engine& reference, const Check& check) const {
+  const int horizon = check.options.horizon;
+  const int steps = std::min(horizon, reference.model().patch_size);
+  Series series = check.series;
+  series.future_exogenous = first_steps(series.future_exogenous, horizon, steps);
+  ForecastOptions options = check.options;
+  options.keep_samples = false;
+  options.num_samples = 0;
+  options.horizon = steps;
+  options.cancelled = [this] { return stopped_.load(); };
+  const Forecast exact = reference.forecast(series, options);
+  if (check.options.num_samples > 0) {
+    return deviation(series, work_.forecast(series, options, check.active), exact);
+  }
+  Forecast live = check.live;
+  live.mean = first_steps(live.mean, horizon, steps);
+  live.quantiles = first_steps(live.quantiles, horizon, steps);
+  return deviation(series, live, exact);
+}
+
+}  // namespace toto::server

@@ -1,0 +1,203 @@
+// Many clients at once, all day long in small: mixed requests on 64 connections, every answer
+// compared to the bit with the one its question must have. TOTO_LOAD_SECONDS makes it longer.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "server/telemetry.h"
+#include "server_fixture.h"
+
+namespace toto::server {
+namespace {
+
+using testing::walk;
+
+constexpr int kConnections = 64;
+constexpr int kQuestions = 48;
+
+struct Question {
+  std::string request;
+  std::vector<float> mean;  // of the answer
+};
+
+class Load : public ServerTest {
+ protected:
+  Load() {
+    service_options_.model = "toto-mini";
+    service_options_.load = [](Mode mode) { return Engine::load(folder(), {.mode = mode}); };
+    service_options_.shadow.rate = 0.002;
+  }
+  static std::string folder() { return std::string(TOTO_SOURCE_DIR) + "/models/toto-mini"; }
+
+  // Five protocols, several lengths and horizons; the same series comes back in different ways.
+  static std::vector<Question> questions() {
+    const Engine engine = Engine::load(folder());
+    std::vector<Question> all;
+    for (unsigned i = 0; i < kQuestions; ++i) {
+      const Series series = walk(i % 16, 128 + 64 * static_cast<int>(i % 5));
+      const int horizon = i % 3 == 0 ? 1 : 24;
+      const std::string values = values_text(series.values);
+      Question question;
+      ForecastOptions options{.horizon = horizon, .quantiles = {0.1, 0.9}};
+      switch (i % 4) {
+        case 0:
+          question.request = request_text(
+              "POST", "/v1/forecast",
+              fmt::format(
+                  R"({{"series": [{{"values": {}}}], "horizon": {}, "quantiles": [0.1, 0.9]}})",
+                  values, horizon));
+          break;
+        case 1:
+          question.request = request_text(
+              "POST", "/v2/forecast",
+              fmt::format(R"({{"series": {{"y": {}, "sizes": [{}]}}, "h": {}, "level": [80]}})",
+                          values, series.values.size(), horizon));
+          break;
+        case 2:
+          question.request = request_text(
+              "POST", "/invocations",
+              fmt::format(
+                  R"({{"inputs": [{{"target": {}}}], "parameters": {{"prediction_length": {},
+                              "quantile_levels": [0.1, 0.9]}}}})",
+                  values, horizon));
+          break;
+        default:
+          options.num_samples = 16;
+          question.request = request_text(
+              "POST", "/v2/models/toto-mini/infer",
+              fmt::format(
+                  R"({{"inputs": [{{"name": "target", "datatype": "FP32", "shape": [1, 1, {}],
+                              "data": {}}}], "parameters": {{"horizon": {}, "samples": 16,
+                              "quantiles": "0.1,0.9"}}}})",
+                  series.values.size(), values, horizon));
+      }
+      question.mean = engine.forecast(series, options).mean;
+      all.push_back(std::move(question));
+    }
+    return all;
+  }
+
+  static std::vector<float> mean_of(const Json& answer) {
+    if (const Json* series = answer.find("series")) return floats(at(series->array.at(0), "mean"));
+    if (const Json* list = answer.find("predictions")) return floats(at(list->array.at(0), "mean"));
+    if (const Json* outputs = answer.find("outputs"))
+      return floats(at(outputs->array.at(0), "data"));
+    return floats(at(answer, "mean"));
+  }
+};
+
+TEST_F(Load, SixtyFourConnections) {
+  const char* wanted = std::getenv("TOTO_LOAD_SECONDS");
+  const double seconds = wanted != nullptr ? std::atof(wanted) : 2;
+  const std::vector<Question> all = questions();
+  start();
+  std::atomic<std::int64_t> answered{0}, wrong{0}, failed{0};
+  std::mutex mutex;
+  std::vector<double> latencies;
+  std::int64_t early_bytes = 0;
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  std::vector<std::thread> threads;
+  for (int c = 0; c < kConnections; ++c) {
+    threads.emplace_back([&, c] {
+      Client client = connect();
+      std::vector<double> mine;
+      for (std::size_t i = static_cast<std::size_t>(c); elapsed() < seconds; ++i) {
+        const Question& question = all[i % all.size()];
+        const auto sent = Clock::now();
+        if (!client.send(question.request)) {
+          ++failed;
+          break;
+        }
+        const Reply reply = client.receive();
+        mine.push_back(std::chrono::duration<double, std::milli>(Clock::now() - sent).count());
+        if (reply.status != 200) {
+          ++failed;
+          break;
+        }
+        ++answered;
+        if (mean_of(io::parse_json(reply.body, "answer")) != question.mean) ++wrong;
+      }
+      const std::lock_guard lock(mutex);
+      latencies.insert(latencies.end(), mine.begin(), mine.end());
+    });
+  }
+  while (elapsed() < seconds / 3) std::this_thread::sleep_for(milliseconds(20));
+  early_bytes = resident_bytes();
+  for (std::thread& thread : threads) thread.join();
+  const double time = elapsed();
+  const std::int64_t grown = resident_bytes() - early_bytes;
+  ASSERT_FALSE(latencies.empty());
+  std::sort(latencies.begin(), latencies.end());
+  const auto quantile = [&](double level) {
+    return latencies[static_cast<std::size_t>(level * static_cast<double>(latencies.size() - 1))];
+  };
+  fmt::print(
+      "{} requests in {:.1f} s, {:.0f} a second; p50 {:.2f} ms, p95 {:.2f} ms, p99 {:.2f} ms; "
+      "{} checks of {} deviated; memory {:.1f} MB after a third of the time, {:.1f} MB at the "
+      "end\n",
+      answered.load(), time, static_cast<double>(answered) / time, quantile(0.5), quantile(0.95),
+      quantile(0.99), service_->shadow_state().exceeded, service_->shadow_state().checked,
+      static_cast<double>(early_bytes) / 1e6, static_cast<double>(early_bytes + grown) / 1e6);
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(wrong, 0) << "lost or crossed answers";
+  EXPECT_GT(answered, kConnections);
+  EXPECT_EQ(service_->shadow_state().exceeded, 0);
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return;  // sanitizers keep freed memory
+#endif
+#endif
+  EXPECT_LT(grown, 64 << 20);
+}
+
+// Requests that arrive together are one batch, and every answer is what it would be alone.
+TEST_F(Load, RequestsThatArriveTogetherAreOneBatch) {
+  std::promise<void> go;
+  auto gate = go.get_future().share();
+  service_options_.load = [gate](Mode mode) { return Engine::load(folder(), {.mode = mode}); };
+  start();
+  // The engine is held up by a task while the requests arrive.
+  service_->scheduler().submit([gate](const ActiveEngine&) { gate.wait(); }, {}, {});
+  std::vector<Client> clients;
+  for (int i = 0; i < 16; ++i) {
+    clients.push_back(connect());
+    clients.back().send(
+        request_text("POST", "/v1/forecast",
+                     fmt::format(R"({{"series": [{{"values": {}}}], "horizon": 8}})",
+                                 values_text(walk(static_cast<unsigned>(i), 100 + i).values))));
+  }
+  while (service_->scheduler().depth() < 17) std::this_thread::sleep_for(milliseconds(1));
+  go.set_value();
+  const Engine engine = Engine::load(folder());
+  for (int i = 0; i < 16; ++i) {
+    const Json json = parsed(clients[static_cast<std::size_t>(i)].receive());
+    EXPECT_EQ(mean_of(json),
+              engine.forecast(walk(static_cast<unsigned>(i), 100 + i), {.horizon = 8}).mean);
+  }
+  EXPECT_NE(get("/metrics").body.find("toto_batch_size_sum 16\ntoto_batch_size_count 1\n"),
+            std::string::npos);
+}
+
+// A request of thousands of series takes turns with small ones.
+TEST_F(Load, LargeRequestsTakeTurns) {
+  start();
+  std::string many;
+  for (int i = 0; i < 200; ++i)
+    many += (i > 0 ? "," : "") + std::string(R"({"values": [1, 2, 3, 5, 8]})");
+  Client large = connect();
+  large.send(
+      request_text("POST", "/v1/forecast",
+                   fmt::format(R"({{"series": [{}], "horizon": 100, "samples": 8}})", many)));
+  while (service_->scheduler().depth() == 0) std::this_thread::sleep_for(milliseconds(1));
+  Client small = connect();
+  small.send(
+      request_text("POST", "/v1/forecast", R"({"series": [{"values": [1, 2, 3]}], "horizon": 1})"));
+  EXPECT_EQ(small.receive().status, 200);
+  EXPECT_GT(service_->scheduler().depth(), 0u) << "the large one is still on its way";
+  const Json json = parsed(large.receive());
+  EXPECT_EQ(at(json, "series").array.size(), 200u);
+}
+
+}  // namespace
+}  // namespace toto::server

@@ -1,0 +1,257 @@
+// `toto serve` under load, and what happens to machines: kill -9, SIGTERM, a disk that is full.
+// Every answer that a client receives is compared to the bit with the engine's own.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+
+#include "serve_fixture.h"
+#include "server_fixture.h"
+
+namespace toto::cli {
+namespace {
+
+using server::Client;
+using server::Clock;
+using server::Reply;
+using server::request_text;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Question {
+  std::string request;
+  std::vector<float> mean;  // of the answer
+};
+
+class ServeProcess : public ServeTest {
+ protected:
+  static std::vector<Question> questions() {
+    const Engine engine = Engine::load(std::string(TOTO_SOURCE_DIR) + "/models/toto-mini");
+    std::vector<Question> all;
+    for (unsigned i = 0; i < 8; ++i) {
+      const Series series = testing::walk(i, 100 + 10 * static_cast<int>(i));
+      io::JsonWriter body(io::JsonLayout::compact);
+      body.begin_object().field("horizon", 12).key("series").begin_array().begin_object();
+      body.key("values").begin_array();
+      for (const float value : series.values) body.value(value);
+      body.end_array().end_object().end_array().end_object();
+      all.push_back({.request = request_text("POST", "/v1/forecast", body.take()),
+                     .mean = engine.forecast(series, {.horizon = 12}).mean});
+    }
+    return all;
+  }
+
+  static bool is_right(const Reply& reply, const Question& question) {
+    const io::Json answer = io::parse_json(reply.body, "the answer");
+    const std::vector<io::Json>& mean = at(at(answer, "series").array.at(0), "mean").array;
+    return std::equal(mean.begin(), mean.end(), question.mean.begin(), question.mean.end(),
+                      [](const io::Json& a, float b) { return static_cast<float>(a.real) == b; });
+  }
+
+  // Every line is a whole one.
+  static std::size_t count_log_lines(const std::string& text) {
+    EXPECT_TRUE(text.empty() || text.ends_with('\n')) << text.substr(text.rfind('\n') + 1);
+    std::size_t count = 0;
+    for (std::size_t at_line = 0; at_line < text.size(); ++count) {
+      const std::size_t end = std::min(text.find('\n', at_line), text.size());
+      const std::string line = text.substr(at_line, end - at_line);
+      EXPECT_NO_THROW(at(io::parse_json(line, "log"), "status")) << line;
+      at_line = end + 1;
+    }
+    return count;
+  }
+
+  std::string metric(std::string_view name) const {
+    Client client(port());
+    client.send(request_text("GET", "/metrics"));
+    const std::string text = client.receive().body;
+    const std::size_t line = text.find("\n" + std::string(name) + " ");
+    EXPECT_NE(line, text.npos) << name;
+    const std::size_t value = line + name.size() + 2;
+    return text.substr(value, text.find('\n', value) - value);
+  }
+
+  // A line is written when its answer has been sent: perhaps a little after it was received.
+  void expect_lines_lost(std::size_t count) const {
+    const std::string wanted = std::to_string(count);
+    const auto until = Clock::now() + seconds(20);
+    while (metric("toto_log_lines_lost_total") != wanted && Clock::now() < until) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_EQ(metric("toto_log_lines_lost_total"), wanted);
+  }
+
+  // What some clients in a closed loop saw. A client that got no answer connects again.
+  struct Seen {
+    std::atomic<int> right{0}, wrong{0}, refused{0};
+    std::atomic<int> cut{0};   // an answer that began and did not end
+    std::atomic<int> lost{0};  // no answer on a connection that had seen one before
+  };
+  // Runs `work` meanwhile.
+  static void under_load(const std::function<int()>& find_port, Seen& seen,
+                         const std::function<void()>& work) {
+    const std::vector<Question> all = questions();
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 12; ++t) {
+      threads.emplace_back([&, t] {
+        std::size_t next = t;
+        while (!over) {
+          Client client(find_port());
+          if (!client.connected()) {
+            std::this_thread::sleep_for(milliseconds(5));
+            continue;
+          }
+          for (bool fresh = true, alive = true; alive && !over; fresh = false) {
+            const Question& question = all[next++ % all.size()];
+            const bool sent = client.send(question.request);
+            const Reply reply = sent ? client.receive() : Reply();
+            if (reply.status == 0) {
+              if (client.has_partial_answer()) ++seen.cut;
+              if (!fresh) ++seen.lost;
+              break;
+            }
+            if (reply.status == 200) {
+              (is_right(reply, question) ? seen.right : seen.wrong)++;
+            } else {
+              (reply.status == 503 ? seen.refused : seen.wrong)++;
+            }
+            const auto connection = reply.headers.find("connection");
+            alive = connection == reply.headers.end() || connection->second != "close";
+          }
+        }
+      });
+    }
+    work();
+    over = true;
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+TEST_F(ServeProcess, KillNineUnderLoadAndStartAgain) {
+  serve({"--port", "0", "--log", path("log")});
+  const int first = port();
+  Seen seen;
+  under_load([first] { return first; }, seen,
+             [&] {
+               for (int round = 0; round < 3; ++round) {
+                 const int before = seen.right;
+                 const auto begin = Clock::now();
+                 while (seen.right < before + 50 && Clock::now() - begin < seconds(60)) {
+                   std::this_thread::sleep_for(milliseconds(5));
+                 }
+                 EXPECT_GE(seen.right, before + 50) << "clients are served again";
+                 stop(SIGKILL);
+                 // Somebody kills it while it loads, too.
+                 running_.emplace(start({"serve", "--port", std::to_string(first)}));
+                 std::this_thread::sleep_for(milliseconds(15 * round));
+                 stop(SIGKILL);
+                 serve({"--port", std::to_string(first), "--log", path("log")});
+                 ASSERT_EQ(port(), first) << "the port is free at once";
+               }
+             });
+  EXPECT_EQ(seen.wrong, 0);
+  EXPECT_EQ(metric("toto_log_lines_lost_total"), "0");
+  const Result result = stop();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_FALSE(has(result.err, "warning")) << "the cache is sound: " << result.err;
+  EXPECT_GT(count_log_lines(contents_of(path("log"))), 150u);
+}
+
+TEST_F(ServeProcess, SigtermDrainsUnderLoad) {
+  serve({"--port", "0"});
+  const int at_port = port();
+  Seen seen;
+  Result result;
+  Clock::duration took{};
+  Reply slow;
+  under_load([at_port] { return at_port; }, seen,
+             [&] {
+               // Seconds of work that were accepted before, too.
+               Client client(at_port);
+               client.send(request_text(
+                   "POST", "/v1/forecast",
+                   R"({"series": [{"values": [1, 2, 3]}], "horizon": 2000, "samples": 64})"));
+               while (seen.right < 30) std::this_thread::sleep_for(milliseconds(5));
+               std::thread reader([&] { slow = client.receive(); });
+               const auto begin = Clock::now();
+               result = stop();
+               took = Clock::now() - begin;
+               reader.join();
+             });
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(took, seconds(10));
+  EXPECT_EQ(slow.status, 200) << slow.body;
+  EXPECT_EQ(seen.wrong, 0);
+  EXPECT_EQ(seen.cut, 0);
+  EXPECT_EQ(seen.lost, 0);
+  EXPECT_FALSE(Client(at_port).connected()) << "later ones are refused";
+}
+
+// A comparison in reference mode, at the lowest priority, of a wide series: nobody waits for its
+// end.
+TEST_F(ServeProcess, StopsInTheMiddleOfAComparison) {
+  serve({"--port", "0", "--shadow-rate", "1", "--threads", "1"});
+  std::string values = "[";
+  for (int i = 0; i < 1024; ++i) values += fmt::format("{}{}", i > 0 ? "," : "", i * 37 % 101);
+  values += "]";
+  std::string body = R"({"multivariate": true, "horizon": 64, "series": [)";
+  for (int i = 0; i < 64; ++i)
+    body += (i > 0 ? R"(,{"values": )" : R"({"values": )") + values + "}";
+  Client client(port());
+  client.send(request_text("POST", "/v1/forecast", body + "]}"));
+  ASSERT_EQ(client.receive().status, 200);
+  client.close();
+  EXPECT_EQ(metric("toto_shadow_checks_total"), "0") << "still comparing";
+  const auto begin = Clock::now();
+  EXPECT_EQ(stop().exit_code, 0);
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+TEST_F(ServeProcess, AFullDiskUnderTheLogStopsNothing) {
+  serve({"--port", "0", "--log", "/dev/full"});
+  Client client(port());
+  for (int i = 0; i < 3; ++i) {
+    client.send(request_text("POST", "/v1/forecast", kForecast));
+    EXPECT_EQ(client.receive().status, 200);
+  }
+  expect_lines_lost(3);  // and none for asking: its answer is not sent yet
+  EXPECT_EQ(stop().exit_code, 0);
+}
+
+TEST_F(ServeProcess, ALogThatMayGrowNoFurtherEndsWithAWholeLine) {
+  serve({"--port", "0", "--log", path("log")});
+  const rlimit limit{.rlim_cur = 1000, .rlim_max = 1000};
+  ASSERT_EQ(prlimit(running_->pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  for (int i = 0; i < 20; ++i) {
+    Client client(port());
+    client.send(request_text("GET", "/health"));
+    EXPECT_EQ(client.receive().status, 200);
+  }
+  EXPECT_GT(std::stoi(metric("toto_log_lines_lost_total")), 5);
+  EXPECT_EQ(stop().exit_code, 0);
+  const std::size_t lines = count_log_lines(contents_of(path("log")));
+  EXPECT_GT(lines, 2u);
+  EXPECT_LT(lines, 15u);
+}
+
+TEST_F(ServeProcess, ALogThatNobodyReadsHoldsUpNobody) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  serve({"--port", "0", "--log", path("pipe")});
+  Client client(port());
+  for (int i = 0; i < 1000; ++i) {
+    client.send(request_text("GET", "/health"));
+    ASSERT_EQ(client.receive().status, 200);
+  }
+  EXPECT_GT(std::stoi(metric("toto_log_lines_lost_total")), 100);
+  close(reader);
+  EXPECT_EQ(stop().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace toto::cli

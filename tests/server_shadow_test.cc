@@ -1,0 +1,141 @@
+// The service notices by itself when it is no longer right, and goes back to what is.
+#include "forecast/test_hook.h"
+#include "server/shadow.h"
+#include "server_fixture.h"
+
+namespace toto::server {
+namespace {
+
+using testing::walk;
+
+class ShadowTest : public ServerTest {
+ protected:
+  ShadowTest() {
+    service_options_.shadow.rate = 1;
+    service_options_.access.api_key = "k";
+    service_options_.on_event = [this](std::string_view sentence) {
+      const std::lock_guard lock(mutex_);
+      events_ += std::string(sentence) + "\n";
+    };
+  }
+  Reply forecast(unsigned seed, std::string_view more = "\"horizon\": 8") const {
+    return post("/v1/forecast",
+                fmt::format(R"({{"series": [{{"id": "s", "values": {}}}], {}}})",
+                            values_text(walk(seed, 64).values), more),
+                kKey);
+  }
+  ShadowState after(std::int64_t checks) const {
+    const auto begin = Clock::now();
+    while (service_->shadow_state().checked < checks &&
+           Clock::now() - begin < std::chrono::seconds(20)) {
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return service_->shadow_state();
+  }
+  std::string events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+  std::string mode() const { return at(parsed(get("/v1/status", kKey)), "mode").string; }
+  bool wait_for_mode(std::string_view wanted) const {
+    for (int i = 0; i < 1000; ++i) {
+      if (mode() == wanted) return true;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+
+  static constexpr std::string_view kKey = "Authorization: Bearer k\r\n";
+
+ private:
+  std::mutex mutex_;
+  std::string events_;
+};
+
+TEST_F(ShadowTest, HealthyForecastsStayFarBelowTheBound) {
+  start();
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(forecast(i).status, 200);
+  EXPECT_EQ(forecast(5, "\"horizon\": 20").status, 200);
+  EXPECT_EQ(forecast(6, "\"horizon\": 20, \"samples\": 16").status, 200);
+  EXPECT_EQ(forecast(7, "\"horizon\": 20, \"decode\": \"mean\"").status, 200);
+  const ShadowState state = after(7);
+  EXPECT_EQ(state.checked, 7);
+  EXPECT_EQ(state.exceeded, 0);
+  EXPECT_LT(state.worst_deviation, 3e-6);
+  EXPECT_EQ(events(), "");
+}
+
+TEST_F(ShadowTest, ADamagedWeightRaisesTheAlarm) {
+  start();
+  EngineTestHook::damage_weight(*service_->scheduler().active().engine);
+  EXPECT_EQ(forecast(1).status, 200);
+  const ShadowState state = after(1);
+  EXPECT_EQ(state.exceeded, 1);
+  EXPECT_GT(state.last_deviation, 1e-5);
+  EXPECT_NE(events().find("deviates"), std::string::npos);
+  EXPECT_EQ(mode(), "default") << "no rollback unless asked for";
+  EXPECT_NE(get("/metrics", kKey).body.find("toto_shadow_exceeded_total 1"), std::string::npos);
+}
+
+TEST_F(ShadowTest, RollsBackUntilToldOtherwise) {
+  service_options_.auto_rollback = true;
+  start();
+  const std::string right = forecast(1).body;
+  after(1);
+  EngineTestHook::damage_weight(*service_->scheduler().active().engine);
+  const auto mean = [](const std::string& body) {
+    return floats(at(at(io::parse_json(body, "answer"), "series").array[0], "mean"));
+  };
+  EXPECT_NE(mean(forecast(1).body), mean(right));
+  ASSERT_TRUE(wait_for_mode("reference"));
+  EXPECT_TRUE(service_->shadow_state().rolled_back);
+  EXPECT_NE(events().find("rolled back"), std::string::npos);
+  const std::vector<float> rolled = mean(forecast(1).body), before = mean(right);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_NEAR(rolled[i], before[i], 1e-4 * std::abs(before[i]));
+  }
+  EXPECT_EQ(post("/v1/mode", R"({"mode": "default"})", kKey).status, 200);
+  EXPECT_EQ(mode(), "default");
+  EXPECT_FALSE(service_->shadow_state().rolled_back);
+  EXPECT_EQ(mean(forecast(1).body), before) << "loaded anew, the weights are right again";
+}
+
+TEST_F(ShadowTest, SessionsSurviveASwitchOfModes) {
+  start();
+  const Series series = walk(3, 60);
+  const Json opened = parsed(
+      post("/v1/sessions",
+           fmt::format(R"({{"series": {{"values": {}}}}})", values_text(series.values)), kKey));
+  const std::string path = "/v1/sessions/" + at(opened, "session").string + "/append";
+  EXPECT_EQ(post(path, R"({"values": [101]})", kKey).status, 200);
+  for (const char* wanted : {"reduce-overhead", "default"}) {
+    EXPECT_EQ(post("/v1/mode", fmt::format(R"({{"mode": "{}"}})", wanted), kKey).status, 200);
+  }
+  Series now = series;
+  now.values.insert(now.values.end(), {101, 102});
+  const Json answer = parsed(post(path, R"({"values": [102], "horizon": 5})", kKey));
+  EXPECT_EQ(floats(at(at(answer, "series").array[0], "mean")), expected(now, {.horizon = 5}).mean);
+}
+
+TEST_F(ShadowTest, AShareOfForecastsIsChecked) {
+  service_options_.shadow.rate = 0.25;
+  start();
+  for (unsigned i = 0; i < 8; ++i) forecast(i);
+  EXPECT_EQ(after(2).checked, 2);
+}
+
+TEST(Deviation, IsRelativeAndNeverForgivesNan) {
+  const Series series = walk(1, 32);
+  Forecast a;
+  a.horizon = 2;
+  a.mean = {100, 200};
+  Forecast b = a;
+  EXPECT_EQ(deviation(series, a, b), 0);
+  b.mean = {101, 201};
+  EXPECT_NEAR(deviation(series, a, b), 1.0 / (151 + 5), 1e-3);
+  b.mean = {NAN, 201};
+  EXPECT_TRUE(std::isinf(deviation(series, a, b)));
+}
+
+}  // namespace
+}  // namespace toto::server
