@@ -39,7 +39,7 @@ async function sentenceOf(answer) {
   }
 }
 
-let asking = null;  // one dialogue for all requests that wait for a key
+let asking = null; // one dialogue for all requests that wait for a key
 
 // The response, or a ServerError. `body` is sent as JSON.
 export async function request(path, {body, signal} = {}) {
@@ -62,8 +62,10 @@ export async function request(path, {body, signal} = {}) {
     if (answer.ok) return answer;
     const sentence = await sentenceOf(answer);
     if (answer.status !== 401) throw new ServerError(sentence, answer.status);
-    if (sent !== key) continue;  // another request has got one meanwhile
-    asking ||= askForKey(sentence).finally(() => { asking = null; });
+    if (sent !== key) continue; // another request has got one meanwhile
+    asking ||= askForKey(sentence).finally(() => {
+      asking = null;
+    });
     const given = await asking;
     if (given === null) throw new ServerError(sentence, 401);
     setKey(given);

@@ -1,6 +1,6 @@
 // The page around the views: tabs, theme, key, and the first look at the service.
 
-import {getJson, onKeyNeeded} from "./api.js";
+import {getJson, onKeyNeeded, setKey} from "./api.js";
 import {startBacktest} from "./backtest.js";
 import {byId, say} from "./dom.js";
 import {loadSample, startForecast} from "./forecast.js";
@@ -27,7 +27,9 @@ function startTabs() {
   tabs.forEach((tab, i) => {
     tab.addEventListener("click", () => openTab(tab, false));
     tab.addEventListener("keydown", event => {
-      const next = {ArrowRight: i + 1, ArrowLeft: i - 1 + tabs.length, Home: 0, End: tabs.length - 1}[event.key];
+      const next = {ArrowRight: i + 1, ArrowLeft: i - 1 + tabs.length, Home: 0, End: tabs.length - 1}[
+        event.key
+      ];
       if (next === undefined) return;
       event.preventDefault();
       openTab(tabs[next % tabs.length], true);
@@ -56,7 +58,9 @@ function setTheme(theme) {
 function startTheme() {
   const now = () => document.documentElement.dataset.theme || "auto";
   setTheme(now());
-  byId("theme").addEventListener("click", () => setTheme(kThemes[(kThemes.indexOf(now()) + 1) % kThemes.length]));
+  byId("theme").addEventListener("click", () =>
+    setTheme(kThemes[(kThemes.indexOf(now()) + 1) % kThemes.length]),
+  );
 }
 
 // ---------------------------------------------------------------------------------------------- key
@@ -69,7 +73,9 @@ function askForKey(sentence) {
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise(resolve => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "use" ? byId("key").value : null), {once: true});
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "use" ? byId("key").value : null), {
+      once: true,
+    });
   });
 }
 
@@ -80,7 +86,12 @@ function startKey() {
     event.preventDefault();
     byId("key-dialog").close("use");
   });
-  byId("key-button").addEventListener("click", start);
+  byId("key-button").addEventListener("click", async () => {
+    const given = await askForKey("");
+    if (given === null) return;
+    setKey(given);
+    start();
+  });
 }
 
 // -------------------------------------------------------------------------------------------- start

@@ -1,7 +1,9 @@
 // Where ticks stand and how numbers and times read: the rules of the command line's charts.
 
 const kMonths = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const kMinute = 60_000, kHour = 60 * kMinute, kDay = 24 * kHour;
+const kMinute = 60_000,
+  kHour = 60 * kMinute,
+  kDay = 24 * kHour;
 const two = n => String(n).padStart(2, "0");
 
 // Milliseconds on the clock of the file: its zone is part of the text and not applied. Step numbers
@@ -48,12 +50,16 @@ export function formatValue(value, decimals) {
   return text.replace(/-/g, "\u2212");
 }
 
-// Decimals that show six digits of a value of this size.
-export function decimalsFor(size) {
+// Decimals for a value of this size among `values`: as many as they are written with, two at least, and
+// not beyond six digits, which is what float32 can tell apart. Below 0: powers of ten.
+export function decimalsFor(size, values = []) {
   if (!(size > 0)) return 0;
   const digits = Math.floor(Math.log10(size)) + 1;
   if (digits > 12 || digits < -6) return -1;
-  return Math.min(10, Math.max(0, 6 - Math.max(digits, 1)));
+  const most = Math.min(10, Math.max(0, 6 - digits));
+  if (size < 1 || values.length === 0) return most;
+  const written = Math.max(...values.map(value => (/\.(\d+)$/.exec(String(value))?.[1] ?? "").length));
+  return Math.min(most, Math.max(2, written));
 }
 
 // Round numbers between low and high, about `count` of them.
@@ -61,10 +67,11 @@ export function valueTicks(low, high, count) {
   const rough = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map(times => times * power).find(size => size >= rough * 0.999);
-  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (step / power === 2.5 ? 1 : 0));
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (Math.abs(step / power - 2.5) < 1e-9 ? 1 : 0));
   const size = Math.max(Math.abs(low), Math.abs(high));
   const ticks = [];
-  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9 && ticks.length < 50; ++i) ticks.push(i * step);
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9 && ticks.length < 50; ++i)
+    ticks.push(i * step);
   return {ticks, decimals: decimals > 8 || size >= 1e13 ? -1 : decimals};
 }
 
@@ -74,8 +81,22 @@ const months = count => ({
 });
 const fixed = (size, shift = 0) => ({size, key: (date, time) => Math.floor((time + shift) / size)});
 const kUnits = [
-  fixed(1000), fixed(10_000), fixed(kMinute), fixed(5 * kMinute), fixed(15 * kMinute), fixed(30 * kMinute), fixed(kHour),
-  fixed(3 * kHour), fixed(6 * kHour), fixed(12 * kHour), fixed(kDay), fixed(2 * kDay), fixed(7 * kDay, 3 * kDay), months(1), months(3), months(6),
+  fixed(1000),
+  fixed(10_000),
+  fixed(kMinute),
+  fixed(5 * kMinute),
+  fixed(15 * kMinute),
+  fixed(30 * kMinute),
+  fixed(kHour),
+  fixed(3 * kHour),
+  fixed(6 * kHour),
+  fixed(12 * kHour),
+  fixed(kDay),
+  fixed(2 * kDay),
+  fixed(7 * kDay, 3 * kDay),
+  months(1),
+  months(3),
+  months(6),
   ...[1, 2, 5, 10, 20, 50, 100, 200].map(years => months(12 * years)),
 ];
 
@@ -96,7 +117,8 @@ function tickLabel(time, unit, isFirst) {
 // Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps stand equally far
 // apart whatever their times.
 export function timeTicks(times, from, to, most) {
-  const first = Math.max(0, Math.ceil(from)), last = Math.min(times.length - 1, Math.floor(to));
+  const first = Math.max(0, Math.ceil(from)),
+    last = Math.min(times.length - 1, Math.floor(to));
   const span = times[last] - times[first];
   for (const unit of kUnits) {
     if (span / unit.size > 2 * most) continue;
@@ -107,7 +129,8 @@ export function timeTicks(times, from, to, most) {
       if (before !== null && now !== before) steps.push(step);
       before = now;
     }
-    if (steps.length <= most) return steps.map((step, i) => ({step, label: tickLabel(times[step], unit, i === 0)}));
+    if (steps.length <= most)
+      return steps.map((step, i) => ({step, label: tickLabel(times[step], unit, i === 0)}));
   }
   return [];
 }

@@ -3,19 +3,22 @@
 import {getText, request} from "./api.js";
 import {byId, element, save, say, takeFiles} from "./dom.js";
 
-const files = new Map();  // symbol -> CSV, of files the person chose
+const files = new Map(); // symbol -> CSV, of files the person chose
 let running = null;
-let report = "", results = "";
+let report = "",
+  results = "";
 
 function listFiles() {
-  byId("bars-chosen").replaceChildren(...Array.from(files.keys(), symbol => {
-    const drop = element("button", {type: "button", "aria-label": `Remove ${symbol}`}, "✕");
-    drop.addEventListener("click", () => {
-      files.delete(symbol);
-      listFiles();
-    });
-    return element("li", {}, symbol, drop);
-  }));
+  byId("bars-chosen").replaceChildren(
+    ...Array.from(files.keys(), symbol => {
+      const drop = element("button", {type: "button", "aria-label": `Remove ${symbol}`}, "✕");
+      drop.addEventListener("click", () => {
+        files.delete(symbol);
+        listFiles();
+      });
+      return element("li", {}, symbol, drop);
+    }),
+  );
 }
 
 async function addFiles(chosen) {
@@ -27,7 +30,12 @@ async function addFiles(chosen) {
 // Empty fields are left to the server's defaults; what a field holds is its to judge.
 function settings() {
   const wanted = {transform: byId("transform").value, fill: byId("fill").value};
-  for (const [id, name] of [["windows", "windows"], ["fee", "fee_bps"], ["slippage", "slippage_bps"], ["scale", "return_scale"]]) {
+  for (const [id, name] of [
+    ["windows", "windows"],
+    ["fee", "fee_bps"],
+    ["slippage", "slippage_bps"],
+    ["scale", "return_scale"],
+  ]) {
     const text = byId(id).value.trim();
     if (text !== "") wanted[name] = Number(text);
   }
@@ -47,20 +55,25 @@ async function run() {
   running = new AbortController();
   const started = performance.now();
   const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
-  const clock = setInterval(() => { byId("backtest-state").textContent = `Running: ${seconds()} s`; }, 100);
+  const clock = setInterval(() => {
+    byId("backtest-state").textContent = `Running: ${seconds()} s`;
+  }, 100);
   byId("backtest-run").disabled = true;
   byId("backtest-stop").disabled = false;
   say(byId("backtest-error"), "");
   let ended = "";
   try {
-    const answer = await request("/v1/backtest", {body: {csv: await bars(), settings: settings()}, signal: running.signal});
+    const answer = await request("/v1/backtest", {
+      body: {csv: await bars(), settings: settings()},
+      signal: running.signal,
+    });
     results = await answer.text();
     report = await getText(answer.headers.get("Location"), {signal: running.signal});
     byId("report").srcdoc = report;
     byId("report").hidden = false;
     for (const id of ["save-report", "save-results"]) byId(id).disabled = false;
     const {symbols} = JSON.parse(results);
-    ended = `Done in ${seconds()} s: ${symbols.map(entry => entry.symbol).join(", ")}. Same settings, same figures: toto backtest.`;
+    ended = `Done in ${seconds()} s: ${Object.keys(symbols).join(", ")}. Same settings, same figures: toto backtest.`;
   } catch (error) {
     if (error.name === "AbortError") ended = `Stopped after ${seconds()} s.`;
     else say(byId("backtest-error"), error.message);

@@ -4,9 +4,11 @@
 import {formatTime, formatValue, precisionOf, stepTicks, timeTicks, valueTicks} from "./axis.js";
 import {element, svgElement} from "./dom.js";
 
-const kBandOpacity = 0.2;  // of each band; nested bands add up
-const kTop = 22, kRight = 16, kBottom = 28;
-const kLeastSteps = 8;  // the closest view
+const kBandOpacity = 0.2; // of each band; nested bands add up
+const kTop = 22,
+  kRight = 16,
+  kBottom = 28;
+const kLeastSteps = 8; // the closest view
 
 const finite = value => value !== null && Number.isFinite(value);
 
@@ -14,7 +16,7 @@ export class FanChart {
   #host;
   #tip = element("div", {class: "tip", hidden: ""});
   #data = null;
-  #view = {from: 0, to: 1};  // in steps; history first, the forecast behind it
+  #view = {from: 0, to: 1}; // in steps; history first, the forecast behind it
   #cursor = -1;
   #drag = null;
   #frame = null;
@@ -24,7 +26,13 @@ export class FanChart {
     this.#host = host;
     host.append(svgElement("svg", {role: "presentation"}), this.#tip);
     // A slider is what assistive software knows to announce a value for at each arrow key.
-    for (const [name, value] of [["tabindex", 0], ["role", "slider"], ["aria-label", "Chart"], ["aria-valuemin", 0]]) host.setAttribute(name, value);
+    for (const [name, value] of [
+      ["tabindex", 0],
+      ["role", "slider"],
+      ["aria-label", "Chart"],
+      ["aria-valuemin", 0],
+    ])
+      host.setAttribute(name, value);
     new ResizeObserver(() => this.#redraw()).observe(host);
     host.addEventListener("wheel", event => this.#wheel(event), {passive: false});
     host.addEventListener("pointerdown", event => this.#press(event));
@@ -37,18 +45,23 @@ export class FanChart {
     host.addEventListener("dblclick", () => this.reset());
     host.addEventListener("blur", () => this.#hide());
     host.addEventListener("focus", () => {
-      if (this.#data && this.#cursor < 0 && !this.#drag && host.matches(":focus-visible")) this.#show(this.#data.history.length);
+      if (this.#data && this.#cursor < 0 && !this.#drag && host.matches(":focus-visible"))
+        this.#show(this.#data.history.length);
     });
     host.addEventListener("keydown", event => this.#key(event));
   }
 
   // {history, median: [value], bands: [{label, low, high}] widest first, times: [ms] of all steps or
-  // null, firstNumber: of the first step without times, label}. `keepView`: same series, same length.
+  // null, firstNumber: of the first step without times, label, decimals: of values read}. `keepView`: same series, same length.
   setData(data, keepView) {
     const before = this.#data;
     this.#data = data;
     this.#data.precision = data.times ? precisionOf(data.times) : null;
-    const same = keepView && before && before.history.length === data.history.length && before.median.length === data.median.length;
+    const same =
+      keepView &&
+      before &&
+      before.history.length === data.history.length &&
+      before.median.length === data.median.length;
     this.#host.setAttribute("aria-label", `Chart of ${data.label}`);
     this.#host.setAttribute("aria-valuemax", this.#count() - 1);
     if (same) return this.#redraw();
@@ -56,7 +69,9 @@ export class FanChart {
     this.reset();
   }
 
-  #count() { return this.#data.history.length + this.#data.median.length; }
+  #count() {
+    return this.#data.history.length + this.#data.median.length;
+  }
 
   // The forecast and three times its length of history, as the command line draws it.
   reset() {
@@ -74,7 +89,9 @@ export class FanChart {
     const fixed = at ?? (this.#cursor >= 0 ? this.#cursor : (from + to) / 2);
     this.#setView(fixed - (fixed - from) * factor, fixed + (to - fixed) * factor);
   }
-  get view() { return {...this.#view}; }
+  get view() {
+    return {...this.#view};
+  }
 
   #setView(from, to) {
     const last = this.#count() - 1;
@@ -96,36 +113,49 @@ export class FanChart {
   // ---------------------------------------------------------------------------------------- drawing
 
   #visible(values, first, take) {
-    const from = Math.max(0, Math.floor(this.#view.from) - first), to = Math.min(values.length - 1, Math.ceil(this.#view.to) - first);
+    const from = Math.max(0, Math.floor(this.#view.from) - first),
+      to = Math.min(values.length - 1, Math.ceil(this.#view.to) - first);
     for (let i = from; i <= to; ++i) if (finite(values[i])) take(values[i], first + i);
   }
 
   #valueRange() {
-    let low = Infinity, high = -Infinity;
-    const add = value => { low = Math.min(low, value); high = Math.max(high, value); };
+    let low = Infinity,
+      high = -Infinity;
+    const add = value => {
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    };
     const {history, median, bands} = this.#data;
     this.#visible(history, 0, add);
     this.#visible(median, history.length, add);
-    for (const band of bands) for (const edge of [band.low, band.high]) this.#visible(edge, history.length, add);
+    for (const band of bands)
+      for (const edge of [band.low, band.high]) this.#visible(edge, history.length, add);
     if (low > high) return [0, 1];
     const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
     return [low - room, high + room];
   }
 
   #layout() {
-    const width = this.#host.clientWidth, height = this.#host.clientHeight;
+    const width = this.#host.clientWidth,
+      height = this.#host.clientHeight;
     const [low, high] = this.#valueRange();
     const values = valueTicks(low, high, Math.max(2, Math.round((height - kTop - kBottom) / 64)));
     const labels = values.ticks.map(tick => formatValue(tick, values.decimals));
     const left = 14 + 7.2 * Math.max(...labels.map(label => label.length), 2);
     const {from, to} = this.#view;
-    const inner = width - left - kRight, bottom = height - kBottom;
+    const inner = width - left - kRight,
+      bottom = height - kBottom;
     return {
-      width, height, left, bottom, labels, ticks: values.ticks, right: width - kRight,
-      decimals: values.decimals < 0 ? -1 : values.decimals + (values.decimals < 6 ? 1 : 0),
-      x: step => left + (step - from) / (to - from) * inner,
-      y: value => bottom - (value - low) / (high - low) * (bottom - kTop),
-      step: x => from + (x - left) / inner * (to - from),
+      width,
+      height,
+      left,
+      bottom,
+      labels,
+      ticks: values.ticks,
+      right: width - kRight,
+      x: step => left + ((step - from) / (to - from)) * inner,
+      y: value => bottom - ((value - low) / (high - low)) * (bottom - kTop),
+      step: x => from + ((x - left) / inner) * (to - from),
       perPixel: (to - from) / inner,
     };
   }
@@ -134,10 +164,15 @@ export class FanChart {
   #points(values, first) {
     const {x, y, perPixel} = this.#frame;
     const runs = [];
-    let run = null, column = null;
+    let run = null,
+      column = null;
     const flush = () => {
       if (!column) return;
-      run.push(...(column.lowAt < column.highAt ? [column.low, column.high] : [column.high, column.low]).map(value => [column.x, y(value)]));
+      run.push(
+        ...(column.lowAt < column.highAt ? [column.low, column.high] : [column.high, column.low]).map(
+          value => [column.x, y(value)],
+        ),
+      );
       column = null;
     };
     let before = -2;
@@ -152,8 +187,14 @@ export class FanChart {
       const pixel = Math.round(x(step));
       if (column && column.x !== pixel) flush();
       column ||= {x: pixel, low: value, high: value, lowAt: step, highAt: step};
-      if (value < column.low) { column.low = value; column.lowAt = step; }
-      if (value > column.high) { column.high = value; column.highAt = step; }
+      if (value < column.low) {
+        column.low = value;
+        column.lowAt = step;
+      }
+      if (value > column.high) {
+        column.high = value;
+        column.highAt = step;
+      }
     });
     flush();
     return runs;
@@ -161,7 +202,9 @@ export class FanChart {
   #path(values, first) {
     const text = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
     // A point between two gaps is a dot.
-    return this.#points(values, first).map(run => run.length === 1 ? `M${text(run[0])}h.01` : `M${run.map(text).join("L")}`).join("");
+    return this.#points(values, first)
+      .map(run => (run.length === 1 ? `M${text(run[0])}h.01` : `M${run.map(text).join("L")}`))
+      .join("");
   }
   // Edges start from the last observation, so that a band grows out of it.
   #joined(values) {
@@ -171,7 +214,8 @@ export class FanChart {
   }
   #bandPath(band) {
     const text = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
-    const high = this.#points(...this.#joined(band.high)).flat(), low = this.#points(...this.#joined(band.low)).flat();
+    const high = this.#points(...this.#joined(band.high)).flat(),
+      low = this.#points(...this.#joined(band.low)).flat();
     return high.length < 2 ? "" : `M${high.map(text).join("L")}L${low.reverse().map(text).join("L")}Z`;
   }
 
@@ -198,8 +242,11 @@ export class FanChart {
     drawn.push(svgElement("line", {class: "t-axis", x1: left, x2: right, y1: bottom, y2: bottom}));
     const most = Math.max(2, Math.floor(width / 90));
     let reached = -Infinity;
-    for (const {step, label} of times ? timeTicks(times, from, to, most) : stepTicks(from, to, most, firstNumber)) {
-      const half = 3.6 * label.length, at = x(step);
+    for (const {step, label} of times
+      ? timeTicks(times, from, to, most)
+      : stepTicks(from, to, most, firstNumber)) {
+      const half = 3.6 * label.length,
+        at = x(step);
       if (at - half < reached + 8 || at + half > width || at < left - 1) continue;
       reached = at + half;
       drawn.push(svgElement("line", {class: "t-axis", x1: at, x2: at, y1: bottom, y2: bottom + 5}));
@@ -212,15 +259,31 @@ export class FanChart {
     const {left, right, bottom, x} = this.#frame;
     const {history, median, bands} = this.#data;
     // A nested svg cuts off what lies outside the view.
-    const lines = svgElement("svg", {x: left, y: 0, width: Math.max(0, right - left), height: bottom + 1, viewBox: `${left} 0 ${Math.max(1, right - left)} ${bottom + 1}`});
-    for (const band of bands) lines.append(svgElement("path", {class: "t-band", "fill-opacity": kBandOpacity, d: this.#bandPath(band)}));
+    const lines = svgElement("svg", {
+      x: left,
+      y: 0,
+      width: Math.max(0, right - left),
+      height: bottom + 1,
+      viewBox: `${left} 0 ${Math.max(1, right - left)} ${bottom + 1}`,
+    });
+    for (const band of bands)
+      lines.append(
+        svgElement("path", {class: "t-band", "fill-opacity": kBandOpacity, d: this.#bandPath(band)}),
+      );
     lines.append(svgElement("path", {class: "t-history", d: this.#path(history, 0)}));
     lines.append(svgElement("path", {class: "t-median", d: this.#path(...this.#joined(median))}));
     const origin = x(history.length - 1);
     if (history.length > 0 && origin > left && origin < right) {
       lines.append(svgElement("line", {class: "t-origin", x1: origin, x2: origin, y1: 6, y2: bottom}));
-      const text = `Forecast after ${this.#when(history.length - 1)}`, fits = origin + 8 + 6.6 * text.length < right;
-      lines.append(svgElement("text", {x: fits ? origin + 7 : origin - 7, y: 15, "text-anchor": fits ? "start" : "end"}, text));
+      const text = `Forecast after ${this.#when(history.length - 1)}`,
+        fits = origin + 8 + 6.6 * text.length < right;
+      lines.append(
+        svgElement(
+          "text",
+          {x: fits ? origin + 7 : origin - 7, y: 15, "text-anchor": fits ? "start" : "end"},
+          text,
+        ),
+      );
     }
     return lines;
   }
@@ -243,10 +306,13 @@ export class FanChart {
 
   #rows(step) {
     const {history, median, bands} = this.#data;
-    const number = value => formatValue(value, this.#frame.decimals);
+    const number = value => formatValue(value, this.#data.decimals);
     if (step < history.length) return [["History", number(history[step])]];
     const k = step - history.length;
-    return [["Median", number(median[k])], ...bands.map(band => [band.label, `${number(band.low[k])} to ${number(band.high[k])}`])];
+    return [
+      ["Median", number(median[k])],
+      ...bands.map(band => [band.label, `${number(band.low[k])} to ${number(band.high[k])}`]),
+    ];
   }
 
   #show(wanted) {
@@ -255,10 +321,12 @@ export class FanChart {
     const step = Math.min(Math.max(wanted, 0), this.#count() - 1);
     this.#cursor = step;
     const {x, y, left, right} = this.#frame;
-    const at = x(step), inside = at >= left - 1 && at <= right + 1;
+    const at = x(step),
+      inside = at >= left - 1 && at <= right + 1;
     const isForecast = step >= history.length;
     const value = isForecast ? median[step - history.length] : history[step];
-    const line = this.#host.querySelector(".cursor-line"), dot = this.#host.querySelector(".cursor-dot");
+    const line = this.#host.querySelector(".cursor-line"),
+      dot = this.#host.querySelector(".cursor-dot");
     line.setAttribute("visibility", inside ? "visible" : "hidden");
     line.setAttribute("x1", at);
     line.setAttribute("x2", at);
@@ -271,17 +339,22 @@ export class FanChart {
     for (const [name, text] of rows) list.append(element("dt", {}, name), element("dd", {}, text));
     this.#tip.replaceChildren(element("div", {class: "when"}, this.#when(step)), list);
     this.#tip.hidden = !inside;
-    const gap = 14, fits = at + gap + this.#tip.offsetWidth <= this.#host.clientWidth;
+    const gap = 14,
+      fits = at + gap + this.#tip.offsetWidth <= this.#host.clientWidth;
     this.#tip.style.left = `${fits ? at + gap : Math.max(0, at - gap - this.#tip.offsetWidth)}px`;
     this.#tip.style.top = `${kTop + 6}px`;
     this.#host.setAttribute("aria-valuenow", step);
-    this.#host.setAttribute("aria-valuetext", `${this.#when(step)}: ${rows.map(row => row.join(" ")).join(", ")}`);
+    this.#host.setAttribute(
+      "aria-valuetext",
+      `${this.#when(step)}: ${rows.map(row => row.join(" ")).join(", ")}`,
+    );
   }
 
   #hide() {
     this.#cursor = -1;
     this.#tip.hidden = true;
-    for (const mark of this.#host.querySelectorAll(".cursor-line, .cursor-dot")) mark.setAttribute("visibility", "hidden");
+    for (const mark of this.#host.querySelectorAll(".cursor-line, .cursor-dot"))
+      mark.setAttribute("visibility", "hidden");
   }
 
   // ----------------------------------------------------------------------------------------- moving
@@ -291,7 +364,7 @@ export class FanChart {
   }
 
   #wheel(event) {
-    if (!this.#frame || event.ctrlKey) return;  // that is the browser's own zoom
+    if (!this.#frame || event.ctrlKey) return; // that is the browser's own zoom
     event.preventDefault();
     const {from, to} = this.#view;
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
@@ -299,12 +372,21 @@ export class FanChart {
       return this.#setView(from + by, to + by);
     }
     const lines = event.deltaMode === 1 ? 33 : 1;
-    this.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * lines / 400))), Math.min(to, Math.max(from, this.#stepAt(event))));
+    this.zoom(
+      Math.exp(Math.max(-1, Math.min(1, (event.deltaY * lines) / 400))),
+      Math.min(to, Math.max(from, this.#stepAt(event))),
+    );
   }
 
   #press(event) {
     if (!this.#frame || event.button !== 0) return;
-    this.#drag = {x: event.clientX, step: this.#stepAt(event), view: this.view, selects: event.shiftKey, moved: false};
+    this.#drag = {
+      x: event.clientX,
+      step: this.#stepAt(event),
+      view: this.view,
+      selects: event.shiftKey,
+      moved: false,
+    };
     this.#host.setPointerCapture(event.pointerId);
   }
 
@@ -317,7 +399,8 @@ export class FanChart {
     this.#hide();
     if (drag.selects) {
       const [a, b] = [drag.step, this.#stepAt(event)].sort((one, other) => one - other);
-      const box = this.#host.querySelector(".t-select"), {x, left, right} = this.#frame;
+      const box = this.#host.querySelector(".t-select"),
+        {x, left, right} = this.#frame;
       const start = Math.max(left, x(a));
       box.setAttribute("x", start);
       box.setAttribute("width", Math.max(0, Math.min(right, x(b)) - start));
@@ -345,7 +428,8 @@ export class FanChart {
   #key(event) {
     if (!this.#frame || event.ctrlKey || event.metaKey || event.altKey) return;
     const {from, to} = this.#view;
-    const size = to - from, last = this.#count() - 1;
+    const size = to - from,
+      last = this.#count() - 1;
     const now = this.#cursor < 0 ? this.#data.history.length : this.#cursor;
     const page = Math.max(1, Math.round(size / 10));
     const pan = by => () => this.#setView(from + by, to + by);
@@ -355,9 +439,19 @@ export class FanChart {
       this.#show(wanted);
     };
     const actions = {
-      ArrowLeft: event.shiftKey ? pan(-size / 5) : read(now - 1), ArrowRight: event.shiftKey ? pan(size / 5) : read(now + 1),
-      ArrowDown: read(now - 1), ArrowUp: read(now + 1), PageDown: read(now - page), PageUp: read(now + page), Home: read(0), End: read(last),
-      "+": () => this.zoom(0.7), "=": () => this.zoom(0.7), "-": () => this.zoom(1 / 0.7), "0": () => this.reset(), Escape: () => this.#hide(),
+      ArrowLeft: event.shiftKey ? pan(-size / 5) : read(now - 1),
+      ArrowRight: event.shiftKey ? pan(size / 5) : read(now + 1),
+      ArrowDown: read(now - 1),
+      ArrowUp: read(now + 1),
+      PageDown: read(now - page),
+      PageUp: read(now + page),
+      Home: read(0),
+      End: read(last),
+      "+": () => this.zoom(0.7),
+      "=": () => this.zoom(0.7),
+      "-": () => this.zoom(1 / 0.7),
+      0: () => this.reset(),
+      Escape: () => this.#hide(),
     };
     const action = actions[event.key];
     if (!action) return;
@@ -365,45 +459,8 @@ export class FanChart {
     action();
   }
 
-  // ------------------------------------------------------------------------------------------ files
-
-  // The drawing as it stands, in the colours of the page, with its title: a file of its own.
-  svgText(title, subtitle, footnote) {
-    const {width, height} = this.#frame;
-    const copy = this.#host.querySelector("svg").cloneNode(true);
-    for (const mark of copy.querySelectorAll(".cursor-line, .cursor-dot, .t-select")) mark.remove();
-    copy.removeAttribute("role");
-    copy.setAttribute("y", 54);
-    copy.setAttribute("width", width);
-    copy.setAttribute("height", height);
-    const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const style = svgElement("style");
-    style.textContent = `text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;fill:${colour("--quiet")}}` +
-      `.title{font-size:17px;font-weight:600;fill:${colour("--ink")}}.t-grid,.t-axis,.t-origin,.t-history,.t-median{fill:none}` +
-      `.t-grid{stroke:${colour("--grid")}}.t-axis{stroke:${colour("--axis")}}.t-origin{stroke:${colour("--axis")};stroke-dasharray:3 3}` +
-      `.t-history{stroke:${colour("--history")};stroke-width:1.4}.t-median{stroke:${colour("--blue")};stroke-width:1.8}.t-band{fill:${colour("--blue")}}`;
-    const whole = svgElement("svg", {width, height: height + 84, viewBox: `0 0 ${width} ${height + 84}`}, style,
-      svgElement("rect", {width, height: height + 84, fill: colour("--page")}),
-      svgElement("text", {class: "title", x: 16, y: 26}, title), svgElement("text", {x: 16, y: 45}, subtitle), copy,
-      svgElement("text", {x: 16, y: height + 74}, footnote));
-    return new XMLSerializer().serializeToString(whole);
-  }
-
-  async png(...texts) {
-    const address = URL.createObjectURL(new Blob([this.svgText(...texts)], {type: "image/svg+xml"}));
-    try {
-      const image = new Image();
-      image.src = address;
-      await image.decode();
-      const canvas = element("canvas");
-      canvas.width = 2 * image.width;
-      canvas.height = 2 * image.height;
-      const brush = canvas.getContext("2d");
-      brush.scale(2, 2);
-      brush.drawImage(image, 0, 0);
-      return await new Promise(resolve => canvas.toBlob(resolve, "image/png"));
-    } finally {
-      URL.revokeObjectURL(address);
-    }
+  // The drawing as it stands, for a file.
+  get drawing() {
+    return this.#host.querySelector("svg");
   }
 }

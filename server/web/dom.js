@@ -43,7 +43,7 @@ export function takeFiles(zone, input, take) {
   });
   input.addEventListener("change", () => {
     if (input.files.length > 0) take(Array.from(input.files));
-    input.value = "";  // choosing the same file again is a choice too
+    input.value = ""; // choosing the same file again is a choice too
   });
 }
 

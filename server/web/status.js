@@ -5,31 +5,59 @@ import {formatValue} from "./axis.js";
 import {getJson} from "./api.js";
 import {byId, element, say, svgElement} from "./dom.js";
 
-const kInterval = 2000, kKept = 150;  // samples: five minutes
+const kInterval = 2000,
+  kKept = 150; // samples: five minutes
 const samples = [];
 let timer = 0;
 
 const number = (value, decimals = 0) => formatValue(value, decimals);
 const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
 const megabytes = value => `${number(value / 1e6, 1)} MB`;
-const scientific = value => value === 0 ? "0" : value === null ? "not a number" : formatValue(value, -1);
+const scientific = value => (value === 0 ? "0" : value === null ? "not a number" : formatValue(value, -1));
 
 function duration(seconds) {
-  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
-  return days > 0 ? `${days} d ${hours} h` : hours > 0 ? `${hours} h ${minutes} min` : minutes > 0 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(seconds)} s`;
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
+  return days > 0
+    ? `${days} d ${hours} h`
+    : hours > 0
+      ? `${hours} h ${minutes} min`
+      : minutes > 0
+        ? `${minutes} min ${Math.floor(seconds % 60)} s`
+        : `${Math.floor(seconds)} s`;
 }
 
 // A line of the last minutes, from zero, with its highest value.
 function spark(name, values, format) {
-  const high = Math.max(...values), width = 300, height = 50;
-  const x = i => width - (values.length - 1 - i) * width / (kKept - 1);
-  const y = value => high > 0 ? height - value / high * (height - 4) : height;
+  const high = Math.max(...values),
+    width = 300,
+    height = 50;
+  const x = i => width - ((values.length - 1 - i) * width) / (kKept - 1);
+  const y = value => (high > 0 ? height - (value / high) * (height - 4) : height);
   const points = values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`);
   const line = points.length > 1 ? `M${points.join("L")}` : `M${points[0]}h.01`;
   return [
-    svgElement("svg", {viewBox: `0 0 ${width} ${height + 4}`, preserveAspectRatio: "none", role: "img", "aria-label": `${name}: now ${format(values.at(-1))}, at most ${format(high)}`},
-      svgElement("line", {class: "t-axis", x1: 0, x2: width, y1: height + 2, y2: height + 2, "vector-effect": "non-scaling-stroke"}),
-      svgElement("path", {class: "t-median", d: line, "vector-effect": "non-scaling-stroke"})),
+    svgElement(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height + 4}`,
+        preserveAspectRatio: "none",
+        role: "img",
+        "aria-label": `${name}: now ${format(values.at(-1))}, at most ${format(high)}`,
+      },
+      svgElement("line", {
+        class: "t-axis",
+        x1: 0,
+        x2: width,
+        y1: height + 2,
+        y2: height + 2,
+        "vector-effect": "non-scaling-stroke",
+      }),
+      svgElement("path", {class: "t-median", d: line, "vector-effect": "non-scaling-stroke"}),
+    ),
     element("p", {}, element("span", {}, `${name}, 5 min`), element("span", {}, `max ${format(high)}`)),
   ];
 }
@@ -53,26 +81,69 @@ function draw(status) {
   const {latency_ms: latency, queue, shadow, engine} = status;
   const history = name => samples.map(sample => sample[name]);
   byId("cards").replaceChildren(
-    card("Latency", {text: `${number(latency.count)} forecasts`}, [["p50", ms(latency.p50)], ["p95", ms(latency.p95)], ["p99", ms(latency.p99)]],
-      ...spark("p99", history("p99"), ms)),
-    card("Load", {text: status.status, kind: status.status === "ok" ? "good" : ""},
-      [["Queue", `${number(queue.depth)} of ${number(queue.capacity)}`], ["Connections", number(status.connections)], ["Sessions", number(status.sessions)]],
-      ...spark("Queue", history("queue"), value => number(value))),
-    card("Process", {text: `up ${duration(status.uptime_seconds)}`},
-      [["Memory", megabytes(status.memory_bytes)], ["Series forecast", number(status.forecasts)], ["Errors", number(status.errors)]],
-      ...spark("Memory", history("memory"), megabytes)),
-    card("Engine", engine ? {text: status.mode} : {text: "loading"}, engine ? [
-      ["Model", engine.model], ["Trained", engine.trained ? "yes" : "no"], ["Weights", engine.dtype], ["Instructions", engine.isa], ["Threads", number(engine.threads)],
-      ["Replans after warm-up", number(status.replans)], ["SHA-256", `${engine.weights_sha256.slice(0, 16)}…`], ["Version", status.version]] : [["Version", status.version]]),
+    card(
+      "Latency",
+      {text: `${number(latency.count)} forecasts`},
+      [
+        ["p50", ms(latency.p50)],
+        ["p95", ms(latency.p95)],
+        ["p99", ms(latency.p99)],
+      ],
+      ...spark("p99", history("p99"), ms),
+    ),
+    card(
+      "Load",
+      {text: status.status, kind: status.status === "ok" ? "good" : ""},
+      [
+        ["Queue", `${number(queue.depth)} of ${number(queue.capacity)}`],
+        ["Connections", number(status.connections)],
+        ["Sessions", number(status.sessions)],
+      ],
+      ...spark("Queue", history("queue"), value => number(value)),
+    ),
+    card(
+      "Process",
+      {text: `up ${duration(status.uptime_seconds)}`},
+      [
+        ["Memory", megabytes(status.memory_bytes)],
+        ["Series forecast", number(status.forecasts)],
+        ["Errors", number(status.errors)],
+      ],
+      ...spark("Memory", history("memory"), megabytes),
+    ),
+    card(
+      "Engine",
+      engine ? {text: status.mode} : {text: "loading"},
+      engine
+        ? [
+            ["Model", engine.model],
+            ["Trained", engine.trained ? "yes" : "no"],
+            ["Weights", engine.dtype],
+            ["Instructions", engine.isa],
+            ["Threads", number(engine.threads)],
+            ["Replans after warm-up", number(status.replans)],
+            ["SHA-256", `${engine.weights_sha256.slice(0, 16)}…`],
+            ["Version", status.version],
+          ]
+        : [["Version", status.version]],
+    ),
     card("Shadow verification", shadowBadge(shadow), [
-      ["Share compared", `${number(100 * shadow.rate, 1)} %`], ["Compared", number(shadow.checked)], ["Left out, too busy", number(shadow.dropped)],
-      ["Last deviation", scientific(shadow.last_deviation)], ["Largest", scientific(shadow.worst_deviation)], ["Bound", scientific(shadow.bound)],
-      ["Past the bound", number(shadow.exceeded)], ["Rolls back by itself", shadow.auto_rollback ? "yes" : "no"]]),
+      ["Share compared", `${number(100 * shadow.rate, 1)} %`],
+      ["Compared", number(shadow.checked)],
+      ["Left out, too busy", number(shadow.dropped)],
+      ["Last deviation", scientific(shadow.last_deviation)],
+      ["Largest", scientific(shadow.worst_deviation)],
+      ["Bound", scientific(shadow.bound)],
+      ["Past the bound", number(shadow.exceeded)],
+      ["Rolls back by itself", shadow.auto_rollback ? "yes" : "no"],
+    ]),
   );
 }
 
 export function showEngine(status) {
-  byId("engine").textContent = status.engine ? `${status.engine.model} · ${status.mode} · ${status.engine.dtype}` : "loading the model";
+  byId("engine").textContent = status.engine
+    ? `${status.engine.model} · ${status.mode} · ${status.engine.dtype}`
+    : "loading the model";
 }
 
 export async function refresh() {
@@ -82,7 +153,8 @@ export async function refresh() {
     if (samples.length > kKept) samples.shift();
     showEngine(status);
     draw(status);
-    if (status.mode && document.activeElement !== byId("mode") && !byId("mode").dataset.chosen) byId("mode").value = status.mode;
+    if (status.mode && document.activeElement !== byId("mode") && !byId("mode").dataset.chosen)
+      byId("mode").value = status.mode;
     say(byId("status-error"), "");
     return status;
   } catch (error) {
@@ -104,7 +176,8 @@ export function watch(open) {
 
 async function switchMode(event) {
   event.preventDefault();
-  const mode = byId("mode").value, state = byId("mode-state");
+  const mode = byId("mode").value,
+    state = byId("mode-state");
   state.className = "";
   state.textContent = `Switching to ${mode} …`;
   byId("mode-switch").disabled = true;
@@ -123,5 +196,7 @@ async function switchMode(event) {
 
 export function startStatus() {
   byId("mode-form").addEventListener("submit", switchMode);
-  byId("mode").addEventListener("change", () => { byId("mode").dataset.chosen = "yes"; });
+  byId("mode").addEventListener("change", () => {
+    byId("mode").dataset.chosen = "yes";
+  });
 }

@@ -84,9 +84,9 @@ class PageTest(unittest.TestCase):
         tip = page.run("document.querySelector('.tip').innerText")
         for part in ("2026", "Median", "80 %", "50 %", " to "):
             self.assertIn(part, tip)
+        self.keep(page, "forecast")
         page.mouse("mouseMoved", box["x"] + box["width"] * 0.4, box["y"] + 100)
         page.wait("document.querySelector('.tip').innerText.includes('History')")
-        self.keep(page, "forecast-light")
         # The wheel zooms, a drag moves, Shift and drag selects.
         before = page.run(VIEW)
         page.mouse("mouseWheel", box["x"] + box["width"] / 2, box["y"] + 100, deltaX=0, deltaY=-240)
@@ -176,7 +176,7 @@ class PageTest(unittest.TestCase):
     def test_a_backtest_runs_and_its_report_is_shown(self):
         page = self.open_with_forecast()
         page.click("#tab-backtest")
-        page.choose("#windows", "5")
+        page.choose("#windows", "60" if SCREENSHOTS else "5")
         page.click("#backtest-run")
         page.wait("document.querySelector('#backtest-state').textContent.startsWith('Done')")
         self.assertIn("AAPL", page.text("#backtest-state"))
@@ -198,7 +198,7 @@ class PageTest(unittest.TestCase):
         page.wait("document.querySelector('#backtest-error').textContent.includes('ODD')")
 
     def test_status_says_how_the_service_is(self):
-        page = self.open_with_forecast()
+        page = self.open_with_forecast(dark=True)
         page.click("#tab-status")
         page.wait("document.querySelector('#cards').textContent.includes('within bound')")  # shadow rate 1
         text = page.run("document.querySelector('#cards').innerText")
@@ -210,7 +210,16 @@ class PageTest(unittest.TestCase):
         self.check_clean(page)
         page.click("#mode-switch")  # no key was given to this server
         page.wait("document.querySelector('#mode-state').textContent.includes('--api-key')")
-        self.keep(page, "status-light")
+        self.keep(page, "status-refused")
+        if SCREENSHOTS:  # some life in it
+            page.visit(self.open_service.address + "/#status")
+            for number in range(20):
+                page.run(
+                    "Promise.all([...Array(8)].map((_, i) => fetch('/v1/forecast', {method: 'POST', body: JSON.stringify("
+                    f"{{series: [{{values: [...Array(300 + {number}).keys()].map(k => Math.sin(k / (3 + i)))}}], horizon: 24}})}})))"
+                )
+                time.sleep(1.5)
+            self.keep(page, "status")
 
     def test_a_key_is_asked_for_and_an_operator_switches_modes(self):
         page = self.open(self.locked_service, dark=True)
@@ -235,7 +244,6 @@ class PageTest(unittest.TestCase):
         page.click("#mode-switch")
         page.wait("document.querySelector('#engine').textContent.includes('reference')")
         self.assertIn("reference", page.text("#mode-state"))
-        self.keep(page, "status-dark")
         page.choose("#mode", "default")
         page.click("#mode-switch")
         page.wait("document.querySelector('#engine').textContent.includes('default')")
