@@ -69,6 +69,8 @@ function startTheme() {
 function askForKey(sentence) {
   const dialog = byId("key-dialog");
   byId("key-button").hidden = false;
+  // A link cannot carry a key.
+  for (const link of document.querySelectorAll("footer a")) link.hidden = true;
   say(byId("key-error"), byId("key").value ? sentence : "");
   dialog.returnValue = "";
   dialog.showModal();

@@ -10,7 +10,7 @@ const kTop = 22,
   kBottom = 28;
 const kLeastSteps = 8; // the closest view
 
-const finite = value => value !== null && Number.isFinite(value);
+const finite = value => Number.isFinite(value); // null is missing
 
 export class FanChart {
   #host;
@@ -51,8 +51,9 @@ export class FanChart {
     host.addEventListener("keydown", event => this.#key(event));
   }
 
-  // {history, median: [value], bands: [{label, low, high}] widest first, times: [ms] of all steps or
-  // null, firstNumber: of the first step without times, label, decimals: of values read}. `keepView`: same series, same length.
+  // {history, median: [value], bands: [{label, low, high}] widest first, times: [ms] of all steps or null,
+  // firstNumber: of the first step without times, label, decimals: of values read}. `keepView`: the same
+  // series at the same length is not looked at anew.
   setData(data, keepView) {
     const before = this.#data;
     this.#data = data;
@@ -339,15 +340,27 @@ export class FanChart {
     for (const [name, text] of rows) list.append(element("dt", {}, name), element("dd", {}, text));
     this.#tip.replaceChildren(element("div", {class: "when"}, this.#when(step)), list);
     this.#tip.hidden = !inside;
-    const gap = 14,
-      fits = at + gap + this.#tip.offsetWidth <= this.#host.clientWidth;
-    this.#tip.style.left = `${fits ? at + gap : Math.max(0, at - gap - this.#tip.offsetWidth)}px`;
-    this.#tip.style.top = `${kTop + 6}px`;
+    this.#placeTip(at);
     this.#host.setAttribute("aria-valuenow", step);
     this.#host.setAttribute(
       "aria-valuetext",
       `${this.#when(step)}: ${rows.map(row => row.join(" ")).join(", ")}`,
     );
+  }
+
+  // Beside the crosshair, on the side with room; up or down, whichever leaves the line in sight.
+  #placeTip(at) {
+    const {history, median} = this.#data;
+    const {y, step, bottom} = this.#frame;
+    const gap = 14,
+      {offsetWidth: width, offsetHeight: height} = this.#tip;
+    const fits = at + gap + width <= this.#host.clientWidth;
+    const left = fits ? at + gap : Math.max(0, at - gap - width);
+    const behind = Math.round(step(left + width / 2));
+    const value = behind < history.length ? history[behind] : median[behind - history.length];
+    const low = finite(value) && y(value) < (kTop + bottom) / 2;
+    this.#tip.style.left = `${left}px`;
+    this.#tip.style.top = `${low ? bottom - height - 8 : kTop + 6}px`;
   }
 
   #hide() {

@@ -175,9 +175,10 @@ function show(series, answer, elapsed, keepView) {
   chart.setData(data, keepView);
   byId("title").textContent = label;
   const engine = answer.engine;
-  const work = `${forecastOf.median.length} steps from ${formatValue(forecastOf.context_length, 0)} points in ${elapsed.toFixed(0)} ms`;
+  const points = formatValue(forecastOf.context_length, 0);
+  const times = `${elapsed.toFixed(0)} ms (engine ${answer.timings_ms.total.toFixed(1)} ms)`;
   byId("subtitle").textContent =
-    `${state.name}: ${state.table.description} · ${work} (engine ${answer.timings_ms.total.toFixed(1)} ms)`;
+    `${state.name}: ${state.table.description} · ${answer.horizon} steps from ${points} points in ${times}`;
   showFigures(data, forecastOf);
   showLegend(bands);
   showTable(data, forecastOf);

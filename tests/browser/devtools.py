@@ -18,7 +18,8 @@ from pathlib import Path
 FLAGS = [
     "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--disable-features=Translate,OptimizationHints,MediaRouter,IsolateSandboxedIframes", "--disable-dev-shm-usage", "--force-color-profile=srgb",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,IsolateSandboxedIframes",
+    "--disable-dev-shm-usage", "--force-color-profile=srgb",
     # Whatever is not this machine has no address.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
@@ -146,7 +147,9 @@ class Page:
 
     def run(self, script):
         """The value of an expression; promises are waited for."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails'].get('exception', {}).get('description')}")
         return answer["result"].get("value")
@@ -164,7 +167,9 @@ class Page:
             if value:
                 return value
             if time.monotonic() > until:
-                raise AssertionError(f"never came true: {script}; the page says {self.run('document.body.innerText')[:600]!r}")
+                raise AssertionError(
+                    f"never came true: {script}; the page says {self.run('document.body.innerText')[:600]!r}"
+                )
             self.browser.pump(0.03)
 
     def text(self, selector):
@@ -173,7 +178,9 @@ class Page:
     def click(self, selector):
         place = self.place(selector)
         for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, place["x"] + place["width"] / 2, place["y"] + place["height"] / 2, button="left", clickCount=1)
+            self.mouse(
+                kind, place["x"] + place["width"] / 2, place["y"] + place["height"] / 2, button="left", clickCount=1
+            )
 
     def place(self, selector):
         found = json.dumps(selector)
@@ -186,7 +193,11 @@ class Page:
     def key(self, name, text="", shift=False):
         codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
                  "Home": 36, "End": 35, " ": 32}  # fmt: skip
-        more = {"key": name, "windowsVirtualKeyCode": codes.get(name, ord(name[0].upper())), "modifiers": 8 if shift else 0}
+        more = {
+            "key": name,
+            "windowsVirtualKeyCode": codes.get(name, ord(name[0].upper())),
+            "modifiers": 8 if shift else 0,
+        }
         if text or name == "Enter":
             more["text"] = text or "\r"
         self.call("Input.dispatchKeyEvent", type="keyDown", **more)
@@ -207,7 +218,8 @@ class Page:
             "(() => { const data = new DataTransfer();"
             f"data.items.add(new File([{json.dumps(content)}], {json.dumps(name)}, {{type: 'text/csv'}}));"
             f"const zone = document.querySelector({json.dumps(selector)});"
-            "for (const kind of ['dragover', 'drop']) zone.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true})); })()"
+            "for (const kind of ['dragover', 'drop'])"
+            "zone.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true})); })()"
         )
 
     def upload(self, selector, *paths):
@@ -220,7 +232,9 @@ class Page:
         tree = self.call("Page.getFrameTree")["frameTree"]
         frame = tree["childFrames"][0]["frame"]["id"]
         world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
-        answer = self.call("Runtime.evaluate", expression="document.body.innerText", contextId=world, returnByValue=True)
+        answer = self.call(
+            "Runtime.evaluate", expression="document.body.innerText", contextId=world, returnByValue=True
+        )
         return answer["result"].get("value") or ""
 
     def screenshot(self, path, whole=False):

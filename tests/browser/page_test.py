@@ -20,7 +20,10 @@ import devtools  # noqa: E402, beside this file
 from service import Service  # noqa: E402
 
 KEY = "a-key-for-tests"
-FORECAST_SHOWN = "document.querySelector('#plot .t-median')?.getAttribute('d')?.length > 20 && !document.querySelector('#plot').classList.contains('busy')"
+FORECAST_SHOWN = (
+    "document.querySelector('#plot .t-median')?.getAttribute('d')?.length > 20 &&"
+    "!document.querySelector('#plot').classList.contains('busy')"
+)
 VIEW = "Number(plot.dataset.to) - Number(plot.dataset.from)"
 TOTO = ""
 SCREENSHOTS = None
@@ -105,7 +108,10 @@ class PageTest(unittest.TestCase):
         page.choose("#sample", "m4_monthly")
         page.wait("!document.querySelector('#series-row').hidden")
         page.choose("#series", "2")
-        page.wait(f"document.querySelector('#title').textContent === document.querySelector('#series').selectedOptions[0].text && {FORECAST_SHOWN}")
+        page.wait(
+            "document.querySelector('#title').textContent === document.querySelector('#series').selectedOptions[0].text &&"
+            + FORECAST_SHOWN
+        )
         self.check_clean(page)
 
     def drag(self, page, start, end, modifiers=0):
@@ -121,14 +127,18 @@ class PageTest(unittest.TestCase):
         page.drop("#drop", "prices.csv", small_table())
         page.wait("document.querySelector('#subtitle').textContent.includes('prices.csv')")
         # Names are text, whatever they look like.
-        self.assertEqual(page.run("[...document.querySelectorAll('#series option')].map(o => o.text)"), ["price", "<b>count</b>"])
+        self.assertEqual(
+            page.run("[...document.querySelectorAll('#series option')].map(o => o.text)"), ["price", "<b>count</b>"]
+        )
         page.choose("#series", "1")
         page.wait("document.querySelector('#title').textContent === '<b>count</b>'")
         page.choose("#horizon", "200000")
         page.wait("document.querySelector('#forecast-error').textContent.includes('horizon is 200000')")
         self.assertIn("100000", page.text("#forecast-error"))
         page.choose("#horizon", "12")
-        page.wait("document.querySelector('#forecast-error').hidden && document.querySelectorAll('#values tbody tr').length === 12")
+        page.wait(
+            "document.querySelector('#forecast-error').hidden && document.querySelectorAll('#values tbody tr').length === 12"
+        )
         page.drop("#drop", "bad.csv", "date,price\n2024-01-01,1\n2024-01-02,abc\n")
         page.wait("!document.querySelector('#forecast-error').hidden")
         sentence = page.text("#forecast-error")
@@ -202,7 +212,19 @@ class PageTest(unittest.TestCase):
         page.click("#tab-status")
         page.wait("document.querySelector('#cards').textContent.includes('within bound')")  # shadow rate 1
         text = page.run("document.querySelector('#cards').innerText")
-        for part in ("p50", "p95", "p99", "Queue", "0 of 256", "Replans", "default", "Memory", "Bound", "1.000e−5", "Errors"):
+        for part in (
+            "p50",
+            "p95",
+            "p99",
+            "Queue",
+            "0 of 256",
+            "Replans",
+            "default",
+            "Memory",
+            "Bound",
+            "1.000e−5",
+            "Errors",
+        ):
             self.assertIn(part, text)
         seen = len(page.requests)
         page.wait("performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/status')).length > 2")
@@ -212,11 +234,13 @@ class PageTest(unittest.TestCase):
         page.wait("document.querySelector('#mode-state').textContent.includes('--api-key')")
         self.keep(page, "status-refused")
         if SCREENSHOTS:  # some life in it
-            page.visit(self.open_service.address + "/#status")
+            page.run("document.querySelector('#mode-state').textContent = ''")
+            page.resize(1280, 590)
             for number in range(20):
                 page.run(
                     "Promise.all([...Array(8)].map((_, i) => fetch('/v1/forecast', {method: 'POST', body: JSON.stringify("
-                    f"{{series: [{{values: [...Array(300 + {number}).keys()].map(k => Math.sin(k / (3 + i)))}}], horizon: 24}})}})))"
+                    f"{{series: [{{values: [...Array(300 + {number}).keys()].map(k => Math.sin(k / (3 + i)))}}],"
+                    "horizon: 24})})))"
                 )
                 time.sleep(1.5)
             self.keep(page, "status")
@@ -257,7 +281,21 @@ class PageTest(unittest.TestCase):
             order.append(page.run("document.activeElement.id"))
             if order[-1] == "plot":
                 break
-        for name in ("tab-forecast", "theme", "file", "sample", "column", "horizon", "context", "outer", "inner", "run", "save-csv", "zoom-in", "plot"):
+        for name in (
+            "tab-forecast",
+            "theme",
+            "file",
+            "sample",
+            "column",
+            "horizon",
+            "context",
+            "outer",
+            "inner",
+            "run",
+            "save-csv",
+            "zoom-in",
+            "plot",
+        ):
             self.assertIn(name, order)
         # Focus is visible, the chart speaks.
         self.assertIn("solid", page.run("getComputedStyle(document.activeElement).outlineStyle"))
@@ -286,9 +324,13 @@ class PageTest(unittest.TestCase):
         page.wait("document.querySelectorAll('#values tbody tr').length === 7")
         page.run("document.querySelector('#tab-forecast').focus()")
         page.key("ArrowRight")
-        self.assertTrue(page.run("!document.querySelector('#backtest').hidden && document.activeElement.id === 'tab-backtest'"))
+        self.assertTrue(
+            page.run("!document.querySelector('#backtest').hidden && document.activeElement.id === 'tab-backtest'")
+        )
         page.key("End")
-        page.wait("!document.querySelector('#status').hidden && document.querySelector('#cards').textContent.includes('p99')")
+        page.wait(
+            "!document.querySelector('#status').hidden && document.querySelector('#cards').textContent.includes('p99')"
+        )
         # Everything a person can operate has a name.
         nameless = page.run(
             "[...document.querySelectorAll('button, input, select, iframe, [tabindex]')].filter(item =>"
@@ -325,7 +367,8 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run("[...document.scripts].filter(script => !script.src).length"), 0)
         refused = page.run(
             "new Promise(resolve => { addEventListener('securitypolicyviolation', event => resolve(event.effectiveDirective));"
-            "const script = document.createElement('script'); script.textContent = 'window.inside = 1'; document.body.append(script); })"
+            "const script = document.createElement('script'); script.textContent = 'window.inside = 1';"
+            "document.body.append(script); })"
         )
         self.assertEqual(refused, "script-src-elem")
         self.assertIsNone(page.run("window.inside ?? null"))

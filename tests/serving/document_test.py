@@ -53,9 +53,13 @@ class Document(unittest.TestCase):
 
     def shell(self, words, text):
         text = text.replace("http://127.0.0.1:8080", self.service.address if self.service else "http://127.0.0.1:1")
-        text = text.replace('"127.0.0.1:8080"', f'"{self.service.address.removeprefix("http://")}"' if self.service else "")
+        text = text.replace(
+            '"127.0.0.1:8080"', f'"{self.service.address.removeprefix("http://")}"' if self.service else ""
+        )
         variables = {**os.environ, "PATH": f"{os.path.dirname(TOTO)}:{os.environ['PATH']}"}
-        done = subprocess.run([*words, text], cwd=self.folder, capture_output=True, text=True, env=variables, timeout=120)
+        done = subprocess.run(
+            [*words, text], cwd=self.folder, capture_output=True, text=True, env=variables, timeout=120
+        )
         self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout}\n{done.stderr}")
 
     def test_every_command_of_the_document_runs(self):
@@ -69,14 +73,22 @@ class Document(unittest.TestCase):
                 if server:
                     lines.remove(server)
                 if lines:
-                    self.shell(["bash", "-euo", "pipefail", "-c"] if kind == "bash" else [sys.executable, "-c"], "\n".join(lines))
+                    self.shell(
+                        ["bash", "-euo", "pipefail", "-c"] if kind == "bash" else [sys.executable, "-c"],
+                        "\n".join(lines),
+                    )
                 if server:
                     self.serve(server)
                 ran += 1
         self.assertGreaterEqual(ran, 14)
 
     def test_the_servers_of_the_readme_start(self):
-        lines = [line for _, _, text in blocks(ROOT / "README.md", "bash") for line in text.splitlines() if line.startswith("toto serve")]
+        lines = [
+            line
+            for _, _, text in blocks(ROOT / "README.md", "bash")
+            for line in text.splitlines()
+            if line.startswith("toto serve")
+        ]
         self.assertTrue(lines)
         for line in lines:
             self.serve(line)
@@ -84,13 +96,18 @@ class Document(unittest.TestCase):
     def test_every_flag_is_in_the_table_with_its_variable_and_default(self):
         document = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
         rows = dict(re.findall(r"^\| `(--[a-z-]+)` \| `(\w+)` \|", document, re.MULTILINE))
-        shown = subprocess.run([TOTO, "serve", "--help"], capture_output=True, text=True, check=True).stdout
-        own = shown[: shown.index("  --mode MODE")]  # the rest is common to all commands
-        flags = re.findall(r"^  (?:-h,)?(--[a-z-]+)", own, re.MULTILINE)
-        self.assertEqual(sorted(rows), sorted(flag for flag in flags if flag != "--help"))
+        shown, common = (
+            subprocess.run([TOTO, command, "--help"], capture_output=True, text=True, check=True).stdout
+            for command in ("serve", "bench")
+        )
+        flags = set(re.findall(r"^  (?:-h,)?(--[a-z-]+)", shown, re.MULTILINE))
+        flags -= set(re.findall(r"^  (?:-h,)?(--[a-z-]+)", common, re.MULTILINE))  # every command has those
+        self.assertEqual(sorted(rows), sorted(flags))
         for flag, variable in rows.items():
             self.assertEqual(variable, "TOTO_SERVE_" + flag[2:].upper().replace("-", "_"))
-        for flag, default in re.findall(r"^  (--[a-z-]+) .*\(default ([\w.:-]+)", own, re.MULTILINE):
+        for flag, default in re.findall(r"^  (--[a-z-]+) .*\(default ([\w.:-]+)", shown, re.MULTILINE):
+            if flag not in rows:
+                continue
             self.assertIn(f"| `{flag}` | `{rows[flag]}` | {default} |", document)
 
 
