@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "output.h"
+#include "report/page.h"
 #include "serve_backtest.h"
 #include "serve_request.h"
 
@@ -104,6 +105,7 @@ int serve(const ServeFlags& flags) {
                          const std::function<bool()>& cancelled) {
     return serve_backtest(body, active, request.settings, cancelled);
   };
+  options.report_sources = {report::page_script_hash(), report::page_style_hash()};
   std::optional<server::Service> service;
   const bool tls = !request.http.tls_cert.empty();
   options.on_loaded = [&](std::optional<Error> error) {

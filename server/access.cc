@@ -9,8 +9,10 @@
 namespace toto::server {
 namespace {
 
-bool is_health(std::string_view path) {
-  return path == "/health" || path.starts_with("/v2/health/");
+// Health, and the files of the page, which are the same in every program and hold no secret: a
+// browser cannot send a key with them.
+bool is_open(std::string_view path) {
+  return path == "/health" || path.starts_with("/v2/health/") || path.starts_with("/web/");
 }
 
 // "127.0.0.1:8080" without its port; "[::1]:8080" without brackets too.
@@ -60,7 +62,7 @@ std::optional<Response> check_access(const Request& request, const AccessRules& 
   if (request.method == "OPTIONS" && !rules.cors.empty() && origin == rules.cors) {
     return Response{.status = 204, .content_type = "text/plain"};
   }
-  if (rules.api_key.empty() || is_health(request.path)) return std::nullopt;
+  if (rules.api_key.empty() || is_open(request.path)) return std::nullopt;
   constexpr std::string_view kBearer = "bearer ";
   const std::string_view given = request.header("Authorization");
   const bool bearer = given.size() > kBearer.size() &&

@@ -14,34 +14,39 @@ namespace {
 
 using io::Json;
 
-// When the last value was, and how far it is to the next.
-std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* freq,
+// When the last value was, and how far it is to the next. `start` is the time of the first value,
+// `end` of the last, which says more where weekdays without a value are holidays.
+std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end, const Json* freq,
                                               std::size_t length, const std::string& where) {
   io::TimeAxis axis;
   if (freq != nullptr) {
     axis.frequency = io::parse_frequency(text_of(*freq, where + ".freq"), where + ".freq");
   }
-  if (start == nullptr) {
+  if (start != nullptr && end != nullptr) {
+    fail(ErrorCode::invalid_argument, "{} has a start and an end, expected one of them", where);
+  }
+  const Json* known = start != nullptr ? start : end;
+  if (known == nullptr) {
     if (freq != nullptr) {
-      fail(ErrorCode::invalid_argument, "{}.freq is given without {}.start, expected both or none",
-           where, where);
+      fail(ErrorCode::invalid_argument,
+           "{}.freq is given without {}.start or {}.end, expected both or none", where, where,
+           where);
     }
     return std::make_shared<const io::TimeAxis>(std::move(axis));
   }
+  const std::string name = where + (start != nullptr ? ".start" : ".end");
   io::TimeColumn clock;
-  io::Ticks first = 0;
-  const std::string complaint = clock.read(text_of(*start, where + ".start"), first);
-  if (!complaint.empty()) {
-    fail(ErrorCode::invalid_argument, "{}.start: {}", where, complaint);
-  }
+  io::Ticks time = 0;
+  const std::string complaint = clock.read(text_of(*known, name), time);
+  if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", name, complaint);
   axis.style = clock.style();
   if (freq == nullptr) return std::make_shared<const io::TimeAxis>(std::move(axis));
   if (axis.style.steps) {
-    fail(ErrorCode::invalid_argument, "{}.start is a step number, expected a date with a freq",
-         where);
+    fail(ErrorCode::invalid_argument, "{} is a step number, expected a date with a freq", name);
   }
-  axis.frequency = io::anchored(axis.frequency, {&first, 1});
-  axis.times = {io::advance(axis.frequency, first, static_cast<std::int64_t>(length) - 1)};
+  axis.frequency = io::anchored(axis.frequency, {&time, 1});
+  const std::int64_t steps = start != nullptr ? static_cast<std::int64_t>(length) - 1 : 0;
+  axis.times = {io::advance(axis.frequency, time, steps)};
   io::widen(axis.style, axis.times.back());
   return std::make_shared<const io::TimeAxis>(std::move(axis));
 }
@@ -82,11 +87,12 @@ V1Entry read_entry(const Json& value, const std::string& where) {
   if (const Json* id = fields.take("id")) entry.input.id = text_of(*id, fields.where("id"));
   const Json& values = fields.need("values");
   const Json* start = fields.take("start");
+  const Json* end = fields.take("end");
   const Json* freq = fields.take("freq");
   const Json* future = fields.take("future");
   fields.finish();
   entry.input.values = values_of(values, fields.where("values"));
-  entry.input.axis = make_axis(start, freq, entry.input.values.size(), where);
+  entry.input.axis = make_axis(start, end, freq, entry.input.values.size(), where);
   drop_leading_missing(entry.input.values);
   if (future != nullptr) {
     entry.future = values_of(*future, fields.where("future"));

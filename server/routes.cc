@@ -5,6 +5,7 @@
 #include "protocol_chronos.h"
 #include "protocol_nixtla.h"
 #include "protocol_oip.h"
+#include "protocol_series.h"
 #include "protocol_v1.h"
 #include "service.h"
 #include "web.h"
@@ -14,19 +15,8 @@ namespace {
 
 using io::Json;
 
-constexpr std::string_view kPagePolicy =
-    "default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self' "
-    "'unsafe-inline'; script-src 'self' 'unsafe-inline'; form-action 'none'; frame-ancestors "
-    "'none'";
 constexpr int kMaxBacktests = 4;
 constexpr std::size_t kMaxReports = 16;
-
-Response page(std::string_view name, std::string body) {
-  return {.content_type = std::string(content_type(name)),
-          .body = std::move(body),
-          .headers = {{"Content-Security-Policy", std::string(kPagePolicy)},
-                      {"Cache-Control", "no-cache"}}};
-}
 
 // {"field": "text"}
 std::string one_field(std::string_view name, std::string_view text) {
@@ -44,6 +34,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/metrics", false, &Service::get_metrics},
       {"GET", "/openapi.json", false, &Service::get_openapi},
       {"POST", "/v1/forecast", true, &Service::post_v1_forecast},
+      {"POST", "/v1/series", true, &Service::post_series},
       {"POST", "/v1/sessions", true, &Service::post_session},
       {"POST", "/v1/sessions/{id}/append", true, &Service::post_append},
       {"POST", "/v1/sessions/{id}/forecast", true, &Service::post_session_forecast},
@@ -100,7 +91,7 @@ void Service::get_page(const CallPtr& call) {
   const std::string name = call->names.empty() ? "index.html" : call->names[0];
   const WebFile* file = find_web_file(name);
   if (file == nullptr) fail(ErrorCode::not_found, "there is no file {}", io::quoted(name));
-  send(call, page(name, std::string(file->bytes)));
+  send(call, page(name, file->bytes, options_.report_sources));
 }
 
 void Service::get_status(const CallPtr& call) { send_json(call, status_json()); }
@@ -164,6 +155,13 @@ void Service::post_mode(const CallPtr& call) {
 // --------------------------------------------------------------------------------------- forecasts
 
 void Service::post_v1_forecast(const CallPtr& call) { forecast_json(call, plan_v1); }
+void Service::post_series(const CallPtr& call) {
+  run(call, [this, call] {
+    const Json body = io::parse_json(call->request.body, "the request");
+    call->request.body = {};
+    send_json(call, series_json(body, options_.limits));
+  });
+}
 void Service::post_invocations(const CallPtr& call) { forecast_json(call, plan_chronos); }
 void Service::post_nixtla_forecast(const CallPtr& call) {
   forecast_json(call, plan_nixtla_forecast);
@@ -354,7 +352,7 @@ void Service::post_backtest(const CallPtr& call) {
 void Service::get_backtest_report(const CallPtr& call) {
   const std::lock_guard lock(reports_mutex_);
   for (const auto& [id, html] : reports_) {
-    if (id == call->names[0]) return send(call, page("report.html", html));
+    if (id == call->names[0]) return send(call, page("report.html", html, options_.report_sources));
   }
   fail(ErrorCode::not_found, "there is no report {}; the last {} are kept",
        io::quoted(call->names[0]), kMaxReports);

@@ -91,6 +91,15 @@ std::optional<Response> Service::admit(const Request& request) {
     if (refusal->status == 401 && request.path == "/validate_api_key") {
       refusal->body = "{\"detail\":\"the API key is wrong or missing\"}";
     }
+    // A person gets the page all the same: it has a field for the key.
+    if (refusal->status == 401 && request.method == "GET" && request.path == "/" &&
+        request.header("Accept").find("text/html") != std::string_view::npos) {
+      Response form =
+          page("index.html", find_web_file("index.html")->bytes, options_.report_sources);
+      form.status = 401;
+      form.headers.insert(form.headers.end(), refusal->headers.begin(), refusal->headers.end());
+      return form;
+    }
     if (refusal->status == 204) {
       refusal->headers = {{"Access-Control-Allow-Origin", options_.access.cors},
                           {"Access-Control-Allow-Methods", "GET, POST, DELETE"},

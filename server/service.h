@@ -17,6 +17,7 @@
 #include "sessions.h"
 #include "shadow.h"
 #include "telemetry.h"
+#include "web.h"
 #include "workers.h"
 
 namespace toto::server {
@@ -42,6 +43,7 @@ struct ServiceOptions {
   std::chrono::milliseconds deadline{60'000};  // of a request
   std::string log = {};                        // a file of JSON lines, "-", or none
   Backtest backtest = {};
+  ReportSources report_sources = {};
   std::function<void(std::string_view)> on_event = {};  // sentences for the operator
   std::function<void(std::optional<Error>)> on_loaded = {};
 };
@@ -111,6 +113,7 @@ class Service final : public HttpHandler {
   void post_anomaly_detection(const CallPtr& call);
   void post_invocations(const CallPtr& call);
   void post_v1_forecast(const CallPtr& call);
+  void post_series(const CallPtr& call);
   void post_session(const CallPtr& call);
   void post_append(const CallPtr& call);
   void post_session_forecast(const CallPtr& call);

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/error.h"
+
 namespace toto::server {
 
 const WebFile* find_web_file(std::string_view name) {
@@ -27,6 +29,21 @@ std::string_view content_type(std::string_view name) {
     if (name.ends_with(extension)) return type;
   }
   return "application/octet-stream";
+}
+
+Response page(std::string_view name, std::string_view bytes, const ReportSources& report) {
+  const auto source = [](const std::string& hash) {
+    return hash.empty() ? hash : fmt::format(" '{}'", hash);
+  };
+  const std::string policy = fmt::format(
+      "default-src 'none'; connect-src 'self'; img-src 'self' data: blob:; script-src 'self'{}; "
+      "style-src 'self'{}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      source(report.script), source(report.style));
+  return {.content_type = std::string(content_type(name)),
+          .body = std::string(bytes),
+          .headers = {{"Content-Security-Policy", policy},
+                      {"Cache-Control", "no-cache"},
+                      {"Referrer-Policy", "no-referrer"}}};
 }
 
 }  // namespace toto::server

@@ -6,6 +6,7 @@
 #include "io/json.h"
 #include "server/protocol_chronos.h"
 #include "server/protocol_nixtla.h"
+#include "server/protocol_series.h"
 #include "server/protocol_v1.h"
 #include "server/sessions.h"
 
@@ -51,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                plan_nixtla_cross_validation, plan_nixtla_anomaly_detection}) {
       read([&] { check(planner(body, limits), limits); });
     }
+    read([&] { series_json(body, limits); });
     read([&] { read_session(body, limits); });
     read([&] { read_points(body, 2); });
   });

@@ -352,10 +352,15 @@ std::string policy_hash(std::string_view text) {
   return "sha256-" + base64 + "=";
 }
 
+std::string whole_style() { return std::string(kChartStyle) + std::string(kPageStyle); }
+
 }  // namespace
 
+std::string page_style_hash() { return policy_hash(whole_style()); }
+std::string page_script_hash() { return policy_hash(kPageScript); }
+
 std::string html_page(std::string_view title, std::string_view body) {
-  const std::string style = std::string(kChartStyle) + std::string(kPageStyle);
+  const std::string style = whole_style();
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -364,8 +369,8 @@ std::string html_page(std::string_view title, std::string_view body) {
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n{}"
       "<script>{}</script>\n</body>\n</html>\n",
-      policy_hash(style), policy_hash(kPageScript), escape_xml(title), style, escape_xml(title),
-      body, kPageScript);
+      page_style_hash(), page_script_hash(), escape_xml(title), style, escape_xml(title), body,
+      kPageScript);
 }
 
 }  // namespace toto::report

@@ -1,0 +1,142 @@
+// Where ticks stand and how numbers and times read: the rules of the command line's charts.
+
+const kMonths = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const kMinute = 60_000,
+  kHour = 60 * kMinute,
+  kDay = 24 * kHour;
+const two = n => String(n).padStart(2, "0");
+
+// Milliseconds on the clock of the file: its zone is part of the text and not applied. Step numbers
+// give null.
+export function parseTime(text) {
+  const found = /^(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d)(\.\d+)?)?)?/.exec(text);
+  if (!found) return null;
+  const [, year, month, day, hour, minute, second, fraction] = found;
+  const time = new Date(0);
+  time.setUTCFullYear(+year, month - 1, +(day || 1));
+  time.setUTCHours(+(hour || 0), +(minute || 0), +(second || 0), 1000 * +(fraction || 0));
+  return time.getTime();
+}
+
+// The coarsest way to write all of these times apart.
+export function precisionOf(times) {
+  if (times.some(time => time % kMinute !== 0)) return "second";
+  if (times.some(time => time % kDay !== 0)) return "minute";
+  const monthly = times.length > 1 && times.every(time => new Date(time).getUTCDate() === 1);
+  return monthly ? "month" : "day";
+}
+
+export function formatTime(time, precision) {
+  const date = new Date(time);
+  const month = `${kMonths[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+  if (precision === "month") return month;
+  const day = `${date.getUTCDate()} ${month}`;
+  if (precision === "day") return day;
+  const minute = `${day} ${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+  return precision === "minute" ? minute : `${minute}:${two(date.getUTCSeconds())}`;
+}
+
+// Thousands in groups, a real minus; decimals below 0: powers of ten.
+export function formatValue(value, decimals) {
+  if (value === null || value === undefined) return "\u2013";
+  let text;
+  if (decimals < 0) {
+    text = value === 0 ? "0" : value.toExponential(3).replace("e+", "e");
+  } else {
+    const parts = Math.abs(value).toFixed(decimals).split(".");
+    parts[0] = parts[0].replace(/\B(?=(\d{3})+$)/g, ",");
+    text = (value < 0 ? "-" : "") + parts.join(".");
+  }
+  return text.replace(/-/g, "\u2212");
+}
+
+// Decimals for a value of this size among `values`: as many as they are written with, two at least, and
+// not beyond six digits, which is what float32 can tell apart. Below 0: powers of ten.
+export function decimalsFor(size, values = []) {
+  if (!(size > 0)) return 0;
+  const digits = Math.floor(Math.log10(size)) + 1;
+  if (digits > 12 || digits < -6) return -1;
+  const most = Math.min(10, Math.max(0, 6 - digits));
+  if (size < 1 || values.length === 0) return most;
+  const written = Math.max(...values.map(value => (/\.(\d+)$/.exec(String(value))?.[1] ?? "").length));
+  return Math.min(most, Math.max(2, written));
+}
+
+// Round numbers between low and high, about `count` of them.
+export function valueTicks(low, high, count) {
+  const rough = (high - low) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map(times => times * power).find(size => size >= rough * 0.999);
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (Math.abs(step / power - 2.5) < 1e-9 ? 1 : 0));
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const ticks = [];
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9 && ticks.length < 50; ++i)
+    ticks.push(i * step);
+  return {ticks, decimals: decimals > 8 || size >= 1e13 ? -1 : decimals};
+}
+
+const months = count => ({
+  size: count * 30 * kDay,
+  key: date => Math.floor((date.getUTCFullYear() * 12 + date.getUTCMonth()) / count),
+});
+const fixed = (size, shift = 0) => ({size, key: (date, time) => Math.floor((time + shift) / size)});
+const kUnits = [
+  fixed(1000),
+  fixed(10_000),
+  fixed(kMinute),
+  fixed(5 * kMinute),
+  fixed(15 * kMinute),
+  fixed(30 * kMinute),
+  fixed(kHour),
+  fixed(3 * kHour),
+  fixed(6 * kHour),
+  fixed(12 * kHour),
+  fixed(kDay),
+  fixed(2 * kDay),
+  fixed(7 * kDay, 3 * kDay),
+  months(1),
+  months(3),
+  months(6),
+  ...[1, 2, 5, 10, 20, 50, 100, 200].map(years => months(12 * years)),
+];
+
+function tickLabel(time, unit, isFirst) {
+  const date = new Date(time);
+  const day = `${date.getUTCDate()} ${kMonths[date.getUTCMonth()]}`;
+  if (unit.size < kDay) {
+    if (isFirst || date.getTime() % kDay === 0) return day;
+    const clock = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+    return unit.size < kMinute ? `${clock}:${two(date.getUTCSeconds())}` : clock;
+  }
+  if (unit.size < 28 * kDay) return day;
+  if (unit.size >= 360 * kDay) return String(date.getUTCFullYear());
+  if (isFirst) return `${kMonths[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+  return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : kMonths[date.getUTCMonth()];
+}
+
+// Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps stand equally far
+// apart whatever their times.
+export function timeTicks(times, from, to, most) {
+  const first = Math.max(0, Math.ceil(from)),
+    last = Math.min(times.length - 1, Math.floor(to));
+  const span = times[last] - times[first];
+  for (const unit of kUnits) {
+    if (span / unit.size > 2 * most) continue;
+    const steps = [];
+    let before = first > 0 ? unit.key(new Date(times[first - 1]), times[first - 1]) : null;
+    for (let step = first; step <= last; ++step) {
+      const now = unit.key(new Date(times[step]), times[step]);
+      if (before !== null && now !== before) steps.push(step);
+      before = now;
+    }
+    if (steps.length <= most)
+      return steps.map((step, i) => ({step, label: tickLabel(times[step], unit, i === 0)}));
+  }
+  return [];
+}
+
+export function stepTicks(from, to, most, firstNumber) {
+  const {ticks} = valueTicks(from + firstNumber, to + firstNumber, most);
+  const whole = ticks.filter(number => Number.isInteger(number));
+  return whole.map(number => ({step: number - firstNumber, label: formatValue(number, 0)}));
+}
