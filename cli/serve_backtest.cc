@@ -86,7 +86,11 @@ server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveE
   std::vector<std::string> notes;
   for (const backtest::Bars& symbol : bars) {
     const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
-    for (std::string& note : backtest::data_notes(symbol, asset)) notes.push_back(std::move(note));
+    for (auto& found :
+         {backtest::calendar_notes(symbol, request.run.asset, request.run.bars_per_year),
+          backtest::data_notes(symbol, asset)}) {
+      notes.insert(notes.end(), found.begin(), found.end());
+    }
   }
   backtest::SourceOptions options{.transform = request.run.transform,
                                   .return_scale = request.run.return_scale,
@@ -111,7 +115,8 @@ server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveE
                                      .lookahead = lookahead,
                                      .notes = notes,
                                      .skipped = plan.skipped};
-  return {backtest::results_json(results, block, request.settings), backtest::report_html(report)};
+  return {backtest::results_json(results, block, request.settings, backtest::data_files(bars)),
+          backtest::report_html(report)};
 }
 
 }  // namespace toto::cli
