@@ -127,6 +127,7 @@ void Shadow::run() {
       check = std::move(checks_.front());
       checks_.pop_front();
     }
+    // A comparison that could not be made has not passed.
     double apart = std::numeric_limits<double>::infinity();
     bool given_up = false;
     try {
@@ -135,7 +136,7 @@ void Shadow::run() {
     } catch (const Error& error) {
       given_up = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::overloaded;
     } catch (const std::exception&) {
-      // As any other error: a comparison that could not be made has not passed.
+      given_up = false;
     }
     if (stopped_) return;
     if (given_up) {
