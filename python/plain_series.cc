@@ -125,8 +125,7 @@ bool read_one(nb::handle given, std::vector<Series>& series) {
 }
 
 bool holds_series(const nb::list& list) {
-  if (list.size() == 0) return false;
-  PyObject* const first = PyList_GetItem(list.ptr(), 0);
+  PyObject* const first = PyList_Size(list.ptr()) > 0 ? PyList_GetItem(list.ptr(), 0) : nullptr;
   return first != nullptr && (PyList_CheckExact(first) || capsule_of(first).is_valid());
 }
 

@@ -38,6 +38,14 @@ class Backtests(unittest.TestCase):
                 ours, theirs = ((Path(folder) / who / name).read_bytes() for who in ("python", "cli"))
                 self.assertEqual(ours, theirs, name)
             theirs = json.loads((Path(folder) / "cli" / "results.json").read_text())
+            again = run_command(
+                "backtest", "--from-results", folder + "/python/results.json", "--no-lag-test", "--no-cache",
+                "--output-dir", folder + "/again",
+            )  # fmt: skip
+            self.assertEqual(again.returncode, 0, again.stderr)
+            for name in ("forecasts.csv", "trades.csv", "returns.csv"):
+                ours, repeated = ((Path(folder) / who / name).read_bytes() for who in ("python", "again"))
+                self.assertEqual(ours, repeated, name)
             self.assertIn("<html", (Path(folder) / "python" / "report.html").read_text()[:200])
         self.assertEqual(run.results["symbols"], theirs["symbols"])
         for name in ("windows", "context", "strategies", "fee_bps", "point"):
