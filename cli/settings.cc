@@ -116,7 +116,7 @@ void find_dtype(const std::optional<std::string>& flag, Rollback& rollback, Sett
     settings.engine.dtype = parse_choice(said, parse_dtype);
   });
   const DType dtype = settings.engine.dtype;
-  if (rollback.in_force() && dtype != DType::f32 && dtype != DType::f64) {
+  if (choice && rollback.in_force() && dtype != DType::f32 && dtype != DType::f64) {
     settings.engine.dtype = DType::f32;
     rollback.leave_aside(*choice, origin);
   }
@@ -127,7 +127,7 @@ void find_isa(const std::optional<std::string>& flag, Rollback& rollback, Settin
   std::string& origin = settings.origins.isa;
   rollback.take(choice, origin,
                 [&](const Choice& said) { settings.engine.isa = parse_choice(said, parse_isa); });
-  if (isa_available(settings.engine.isa)) return;
+  if (!choice || isa_available(settings.engine.isa)) return;
   if (!rollback.in_force()) {
     fail(ErrorCode::invalid_argument,
          "{} is {}, which this CPU does not have; its best is {}: use auto", choice->origin,
