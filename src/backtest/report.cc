@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "backtest/report_parts.h"
 #include "backtest/universe.h"
@@ -85,8 +86,9 @@ std::string forecast_table(const ReportInput& input) {
       const double ratio = mae_ratio(close_accuracy(*result));
       return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
     };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const SymbolResult* a, const SymbolResult* b) { return key(a) < key(b); });
+    std::sort(order.begin(), order.end(), [&](const SymbolResult* a, const SymbolResult* b) {
+      return std::tuple(key(a), a) < std::tuple(key(b), b);
+    });
   }
   Table table(
       {"Symbol", "target", "MAE", "of persistence", "ratio", "DM p", "right direction",

@@ -63,11 +63,10 @@ Strategies leaders_of(const SymbolResult& result) {
   constexpr std::size_t kShown = 3;
   Strategies strategies = strategies_of(result);
   const auto key = [](const StrategyResult* s) {
-    return std::tuple(s->strategy != Strategy::buy_hold, -s->metrics.total_return);
+    return std::tuple(s->strategy != Strategy::buy_hold, -s->metrics.total_return, s->strategy);
   };
-  std::stable_sort(
-      strategies.begin(), strategies.end(),
-      [&](const StrategyResult* a, const StrategyResult* b) { return key(a) < key(b); });
+  std::sort(strategies.begin(), strategies.end(),
+            [&](const StrategyResult* a, const StrategyResult* b) { return key(a) < key(b); });
   strategies.resize(std::min(strategies.size(), kShown + 1));
   return strategies;
 }

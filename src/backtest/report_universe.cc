@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "backtest/report_parts.h"
 #include "backtest/universe.h"
@@ -50,8 +51,8 @@ std::string symbols_table(std::span<const SymbolResult> results) {
   Table table(header);
   std::vector<const SymbolResult*> order;
   for (const SymbolResult& result : results) order.push_back(&result);
-  std::stable_sort(order.begin(), order.end(), [](const SymbolResult* a, const SymbolResult* b) {
-    return mean_excess(*a) > mean_excess(*b);
+  std::sort(order.begin(), order.end(), [](const SymbolResult* a, const SymbolResult* b) {
+    return std::tuple(-mean_excess(*a), a) < std::tuple(-mean_excess(*b), b);
   });
   for (const SymbolResult* result : order) {
     const double benchmark = result->find(Strategy::buy_hold)->metrics.total_return;

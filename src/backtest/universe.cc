@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace toto::backtest {
 namespace {
@@ -78,8 +79,8 @@ std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
 }
 
 std::vector<UniverseRow> by_median(std::vector<UniverseRow> rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const UniverseRow& a, const UniverseRow& b) {
-    return a.median_return > b.median_return;
+  std::sort(rows.begin(), rows.end(), [](const UniverseRow& a, const UniverseRow& b) {
+    return std::tuple(-a.median_return, a.strategy) < std::tuple(-b.median_return, b.strategy);
   });
   return rows;
 }
@@ -102,8 +103,9 @@ std::vector<std::size_t> telling_symbols(std::span<const SymbolResult> results, 
   if (results.size() <= count) return order;
   std::vector<double> excess;
   for (const SymbolResult& result : results) excess.push_back(mean_excess(result));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return excess[a] > excess[b]; });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple(-excess[a], a) < std::tuple(-excess[b], b);
+  });
   const std::size_t third = count / 3;
   const std::size_t middle = (order.size() - third) / 2;
   std::vector<std::size_t> chosen(order.begin(),
