@@ -21,17 +21,6 @@ using io::Json;
 constexpr int kDefaultContext = 4096;
 constexpr int kMaxWindows = 1'000'000;
 
-double decimal_number(const Choice& choice, double low, double high) {
-  double number = 0;
-  const char* end = choice.text.data() + choice.text.size();
-  const auto [stop, error] = std::from_chars(choice.text.data(), end, number);
-  if (error != std::errc() || stop != end || !(number >= low && number <= high)) {
-    fail(ErrorCode::invalid_argument, "{} is {}, expected a number from {} to {}", choice.origin,
-         io::quoted(choice.text), low, high);
-  }
-  return number;
-}
-
 // One of two words.
 bool is_second(const Choice& choice, std::string_view first, std::string_view second) {
   if (choice.text != first && choice.text != second) {

@@ -33,17 +33,6 @@ std::size_t byte_count(const Choice& choice, std::size_t low, std::size_t high) 
   return number << shift;
 }
 
-double share_of(const Choice& choice, double low, double high) {
-  double number = 0;
-  const char* end = choice.text.data() + choice.text.size();
-  const auto [stop, error] = std::from_chars(choice.text.data(), end, number);
-  if (error != std::errc() || stop != end || !(number >= low && number <= high)) {
-    fail(ErrorCode::invalid_argument, "{} is {}, expected a number from {} to {}", choice.origin,
-         io::quoted(choice.text), low, high);
-  }
-  return number;
-}
-
 std::string read_key(const ServeFlags& flags) {
   const auto key = find_choice(flags.api_key, "--api-key", {"TOTO_SERVE_API_KEY"});
   const auto file = find_choice(flags.api_key_file, "--api-key-file", {"TOTO_SERVE_API_KEY_FILE"});
@@ -102,8 +91,8 @@ void read_shadow(const ServeFlags& flags, ServeRequest& request) {
   shadow.rate = exact ? 0.01 : 0;
   const auto rate = find_choice(flags.shadow_rate, "--shadow-rate", {"TOTO_SERVE_SHADOW_RATE"});
   const auto bound = find_choice(flags.shadow_bound, "--shadow-bound", {"TOTO_SERVE_SHADOW_BOUND"});
-  if (rate) shadow.rate = share_of(*rate, 0, 1);
-  if (bound) shadow.bound = share_of(*bound, 0, 1);
+  if (rate) shadow.rate = decimal_number(*rate, 0, 1);
+  if (bound) shadow.bound = decimal_number(*bound, 0, 1);
   if (rate && shadow.rate > 0 && !exact && !bound) {
     fail(ErrorCode::invalid_argument,
          "{} is {} with dtype {}, which differs from reference mode on purpose; expected a "

@@ -225,6 +225,17 @@ std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::s
   return spec == nullptr ? std::nullopt : settings_file().find(spec->key);
 }
 
+double decimal_number(const Choice& choice, double low, double high) {
+  double number = 0;
+  const char* end = choice.text.data() + choice.text.size();
+  const auto [stop, error] = std::from_chars(choice.text.data(), end, number);
+  if (error != std::errc() || stop != end || !(number >= low && number <= high)) {
+    fail(ErrorCode::invalid_argument, "{} is {}, expected a number from {} to {}", choice.origin,
+         io::quoted(choice.text), low, high);
+  }
+  return number;
+}
+
 std::uint64_t whole_number(const Choice& choice, std::uint64_t low, std::uint64_t high) {
   std::uint64_t number = 0;
   // Not strtol, nor CLI11 which uses it: to them "010" is eight and "0x10" sixteen.
@@ -377,18 +388,6 @@ LoadedEngine load_engine(const Settings& settings) {
           .warnings = std::move(warnings)};
 }
 
-io::EngineBlock LoadedEngine::block() const {
-  const EngineOptions& options = engine.options();
-  return {.version = std::string(version()),
-          .model = model.name,
-          .trained = trained(),
-          .weights_sha256 = engine.model().weights_sha256,
-          .mode = std::string(name_of(options.mode)),
-          .dtype = std::string(name_of(options.dtype)),
-          .isa = std::string(name_of(options.isa)),
-          .threads = options.threads,
-          .seed = seed,
-          .replans = engine.replans()};
-}
+io::EngineBlock LoadedEngine::block() const { return io::describe(engine, model.name, seed); }
 
 }  // namespace toto::cli

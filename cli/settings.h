@@ -30,6 +30,7 @@ std::optional<Choice> find_choice(const std::optional<std::string>& flag, std::s
 // Errors of all of these are invalid_argument and name the flag or variable.
 std::uint64_t whole_number(const Choice& choice, std::uint64_t low, std::uint64_t high);
 int whole_number(const Choice& choice, int low, int high);
+double decimal_number(const Choice& choice, double low, double high);
 bool switch_value(const Choice& choice);  // 1, true, yes, on, 0, false, no, off
 // The parts of a comma-separated list, blanks around them removed; none may be empty.
 std::vector<std::string> list_of(const Choice& choice);

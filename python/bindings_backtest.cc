@@ -83,20 +83,6 @@ Request request_of(std::vector<std::string> data, const nb::dict& settings, std:
   return request;
 }
 
-io::EngineBlock block_of(const Engine& engine, std::uint64_t seed) {
-  const EngineOptions& options = engine.options();
-  return {.version = std::string(version()),
-          .model = engine.model().name,
-          .trained = engine.model().trained,
-          .weights_sha256 = engine.model().weights_sha256,
-          .mode = std::string(name_of(options.mode)),
-          .dtype = std::string(name_of(options.dtype)),
-          .isa = std::string(name_of(options.isa)),
-          .threads = options.threads,
-          .seed = seed,
-          .replans = engine.replans()};
-}
-
 std::string text_of(std::span<const SymbolResult> results,
                     void (*write)(std::span<const SymbolResult>, const io::TextSink&)) {
   std::string text;
@@ -147,7 +133,7 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
   }
   answer.lookahead = backtest::lookahead_sentence(lookahead);
 
-  const io::EngineBlock block = block_of(engine, request.forecast.seed);
+  const io::EngineBlock block = io::describe(engine, engine.model().name, request.forecast.seed);
   answer.results =
       backtest::results_json(results, block, io::parse_json(request.settings, "settings"));
   answer.forecasts = text_of(results, backtest::write_forecasts);

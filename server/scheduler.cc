@@ -46,17 +46,7 @@ double answer_values(const ForecastOptions& options, double num_variates) {
 }
 
 io::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
-  const EngineOptions& options = engine->options();
-  return {.version = std::string(version()),
-          .model = name,
-          .trained = engine->model().trained,
-          .weights_sha256 = engine->model().weights_sha256,
-          .mode = std::string(name_of(options.mode)),
-          .dtype = std::string(name_of(options.dtype)),
-          .isa = std::string(name_of(options.isa)),
-          .threads = options.threads,
-          .seed = seed,
-          .replans = engine->replans()};
+  return io::describe(*engine, name, seed);
 }
 
 // A job and how far it has come, or a task.

@@ -157,6 +157,20 @@ class CsvForecastWriter final : public ForecastWriter {
 
 }  // namespace
 
+EngineBlock describe(const Engine& engine, std::string model, std::uint64_t seed) {
+  const EngineOptions& options = engine.options();
+  return {.version = std::string(version()),
+          .model = std::move(model),
+          .trained = engine.model().trained,
+          .weights_sha256 = engine.model().weights_sha256,
+          .mode = std::string(name_of(options.mode)),
+          .dtype = std::string(name_of(options.dtype)),
+          .isa = std::string(name_of(options.isa)),
+          .threads = options.threads,
+          .seed = seed,
+          .replans = engine.replans()};
+}
+
 void write_engine(JsonWriter& json, const EngineBlock& engine) {
   json.begin_object()
       .field("version", engine.version)

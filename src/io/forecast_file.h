@@ -28,6 +28,7 @@ struct EngineBlock {
   std::uint64_t seed = 0;
   std::int64_t replans = 0;
 };
+EngineBlock describe(const Engine& engine, std::string model, std::uint64_t seed);
 void write_engine(JsonWriter& json, const EngineBlock& engine);  // the object, without its key
 
 // One series, or one variate of one: views into what the caller keeps alive.
