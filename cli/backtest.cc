@@ -180,21 +180,22 @@ std::string symbols_table(std::span<const SymbolResult> results) {
 
 std::string universe_table(std::span<const SymbolResult> results) {
   const auto rows = backtest::by_median(backtest::universe_of(results));
-  const bool portfolio = rows.front().portfolio.has_value();
+  const bool has_portfolio = rows.front().portfolio.has_value();
   const auto symbol_return = [](const backtest::SymbolReturn& item) {
     return fmt::format("{} {}", io::one_line(item.symbol), percent(item.total_return));
   };
-  std::string text =
-      fmt::format("{:<18} {:>10} {:>12}{}  {:<24} {}\n", fmt::format("{} symbols", results.size()),
-                  "median", "beats hold", portfolio ? "  portfolio   Sharpe" : "", "best", "worst");
+  std::string text = fmt::format("{:<18} {:>10} {:>12}{}  {:<24} {}\n",
+                                 fmt::format("{} symbols", results.size()), "median", "beats hold",
+                                 has_portfolio ? "  portfolio   Sharpe" : "", "best", "worst");
   for (const backtest::UniverseRow& row : rows) {
+    const auto portfolio = row.portfolio.value_or(backtest::PortfolioMetrics{});
     const bool is_benchmark = row.strategy == backtest::Strategy::buy_hold;
     text += fmt::format(
         "{:<18} {:>10} {:>12}{}  {:<24} {}\n", name_of(row.strategy), percent(row.median_return),
         is_benchmark ? "" : fmt::format("{} of {}", row.num_ahead, results.size()),
-        portfolio ? fmt::format(" {:>10} {:>8}", percent(row.portfolio->total_return),
-                                ratio(row.portfolio->sharpe))
-                  : "",
+        has_portfolio
+            ? fmt::format(" {:>10} {:>8}", percent(portfolio.total_return), ratio(portfolio.sharpe))
+            : "",
         symbol_return(row.best), symbol_return(row.worst));
   }
   return text + "\n";
@@ -226,29 +227,14 @@ void write_all(const BacktestRequest& request, std::span<const SymbolResult> res
   io::write_file_atomically(path_of(request, "results.json"), json);
 }
 
-// Everything a reader of the results should know about the data.
-std::vector<std::string> notes_on(std::span<const backtest::Bars> bars,
-                                  std::span<const backtest::DataFile> files,
-                                  const BacktestRequest& request) {
-  std::vector<std::string> notes =
-      backtest::data_changes(request.earlier_data, files, request.earlier_results);
-  const auto add = [&](std::vector<std::string> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(notes));
-  };
-  for (const backtest::Bars& symbol : bars) {
-    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
-    add(backtest::calendar_notes(symbol, request.run.asset, request.run.bars_per_year));
-    add(backtest::data_notes(symbol, asset));
-  }
-  return notes;
-}
-
 int run(const BacktestRequest& request) {
   check_places(request);
   const std::vector<backtest::Bars> bars = backtest::read_all_bars(request.data);
   const backtest::RunPlan plan = backtest::plan_run(bars, request.run);
   const std::vector<backtest::DataFile> files = backtest::data_files(bars);
-  const std::vector<std::string> notes = notes_on(bars, files, request);
+  std::vector<std::string> notes =
+      backtest::data_changes(request.earlier_data, files, request.earlier_results);
+  std::ranges::move(backtest::notes_on(bars, request.run), std::back_inserter(notes));
   if (const std::string warning = fill_warning(request.run); !warning.empty()) {
     print_warning(warning);
   }

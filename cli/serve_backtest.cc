@@ -83,15 +83,7 @@ server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveE
   if (plan.symbols.empty()) {
     fail(ErrorCode::invalid_argument, "no symbol could be run: {}", plan.skipped.front().reason);
   }
-  std::vector<std::string> notes;
-  for (const backtest::Bars& symbol : bars) {
-    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
-    for (auto& found :
-         {backtest::calendar_notes(symbol, request.run.asset, request.run.bars_per_year),
-          backtest::data_notes(symbol, asset)}) {
-      notes.insert(notes.end(), found.begin(), found.end());
-    }
-  }
+  const std::vector<std::string> notes = backtest::notes_on(bars, request.run);
   backtest::SourceOptions options{.transform = request.run.transform,
                                   .return_scale = request.run.return_scale,
                                   .lag = request.run.lag,

@@ -59,6 +59,7 @@ Request request_of(std::vector<std::string> data, const nb::dict& settings, std:
   if (asset != "auto") {
     run.asset = asset == "stock" ? backtest::Asset::stock : backtest::Asset::crypto;
   }
+  run.bars_per_year = value<std::optional<double>>(settings, "bars_per_year");
   run.fee_bps = value<std::optional<double>>(settings, "fee_bps");
   run.slippage_bps = value<double>(settings, "slippage_bps");
   run.borrow_apr = value<double>(settings, "borrow_apr");
@@ -94,11 +95,7 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
   Answer answer;
   const std::vector<backtest::Bars> bars = backtest::read_all_bars(request.data);
   const backtest::RunPlan plan = backtest::plan_run(bars, request.run);
-  std::vector<std::string> notes;
-  for (const backtest::Bars& symbol : bars) {
-    const auto asset = request.run.asset.value_or(backtest::detect_asset(symbol));
-    for (std::string& note : backtest::data_notes(symbol, asset)) notes.push_back(std::move(note));
-  }
+  const std::vector<std::string> notes = backtest::notes_on(bars, request.run);
   answer.warnings = notes;
   for (const backtest::Skipped& item : plan.skipped) {
     answer.warnings.push_back(fmt::format("{}; skipped", item.reason));
@@ -134,8 +131,8 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
   answer.lookahead = backtest::lookahead_sentence(lookahead);
 
   const io::EngineBlock block = io::describe(engine, engine.model().name, request.forecast.seed);
-  answer.results =
-      backtest::results_json(results, block, io::parse_json(request.settings, "settings"));
+  answer.results = backtest::results_json(
+      results, block, io::parse_json(request.settings, "settings"), backtest::data_files(bars));
   answer.forecasts = text_of(results, backtest::write_forecasts);
   answer.trades = text_of(results, backtest::write_trades);
   answer.returns = text_of(results, backtest::write_returns);

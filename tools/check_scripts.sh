@@ -10,10 +10,7 @@ case "${2:-}" in
   *) echo "usage: $0 BUILD_FOLDER results|train" >&2; exit 2 ;;
 esac
 
-python3 -c 'import ensurepip, venv' 2>/dev/null || {
-  echo "error: Python cannot make virtual environments; run: apt-get install python3-venv" >&2
-  exit 1
-}
+python3 -c 'import ensurepip, venv' 2>/dev/null || tools/setup.sh python
 python=$build/scripts-$2/bin/python
 if [ ! -f "$build/scripts-$2/ready" ]; then
   python3 -m venv --clear "$build/scripts-$2"

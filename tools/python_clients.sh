@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tests/python/clients_test.py with the clients people use, unmodified, from the package index:
+# Runs tests/serving/clients_test.py with the clients people use, unmodified, from the package index:
 #   python_clients.sh BUILD_FOLDER TOTO
 # Their virtual environment stays in the build folder. Exit 77 (skipped) if they cannot be installed.
 set -euo pipefail
@@ -15,4 +15,4 @@ if [ ! -f "$environment/installed" ]; then
   fi
   touch "$environment/installed"
 fi
-exec "$environment/bin/python" "$here/tests/python/clients_test.py" "$command"
+exec "$environment/bin/python" "$here/tests/serving/clients_test.py" "$command"

@@ -126,7 +126,7 @@ std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
       }
     }
     Bars& bars = symbols.emplace_back();
-    bars.symbol = table.id_name.empty() ? symbol : std::move(rows.id);
+    bars.symbol = table.id_name.empty() ? symbol : rows.id;
     bars.file = file;
     bars.file_sha256 = sha256;
     bars.style = table.style;

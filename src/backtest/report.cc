@@ -143,7 +143,10 @@ std::string data_section(const ReportInput& input) {
 
 std::string rules_section(const ReportInput& input) {
   const RunOptions& options = input.options;
-  std::vector<std::string> sentences = {
+  constexpr std::string_view kHowToCheck =
+      "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
+      "results.json holds every setting.";
+  const std::vector<std::string> sentences = {
       fmt::format("A decision after the close of bar t concerns bar t + {}, and knows no row after "
                   "t.",
                   options.lag),
@@ -162,8 +165,7 @@ std::string rules_section(const ReportInput& input) {
           percent(options.borrow_apr).substr(1)),
       fmt::format("Bars a year, which annual figures rest on: {}.",
                   fmt::join(calendar_lines(input.results), "; ")),
-      "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
-      "results.json holds every setting."};
+      std::string(kHowToCheck)};
   return section("How this was computed", list_of_sentences(sentences));
 }
 

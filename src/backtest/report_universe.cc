@@ -32,10 +32,11 @@ std::string strategies_table(std::span<const UniverseRow> rows, std::size_t num_
                                       symbol_return(row.best),
                                       symbol_return(row.worst),
                                       fmt::format("{}", row.num_trades)};
-    if (has_portfolio) {
-      cells.emplace_back(percent(row.portfolio->total_return));
-      cells.emplace_back(decimal(row.portfolio->sharpe));
-      cells.emplace_back(percent(row.portfolio->max_drawdown));
+    if (has_portfolio && row.portfolio.has_value()) {
+      const auto& portfolio = *row.portfolio;
+      cells.emplace_back(percent(portfolio.total_return));
+      cells.emplace_back(decimal(portfolio.sharpe));
+      cells.emplace_back(percent(portfolio.max_drawdown));
     }
     table.add(std::move(cells));
   }

@@ -124,6 +124,18 @@ std::string fill_warning(const RunOptions& options) {
          "--fill open is what can be done";
 }
 
+std::vector<std::string> notes_on(std::span<const Bars> bars, const RunOptions& options) {
+  std::vector<std::string> notes;
+  for (const Bars& symbol : bars) {
+    const Asset asset = options.asset.value_or(detect_asset(symbol));
+    for (const auto& found : {calendar_notes(symbol, options.asset, options.bars_per_year),
+                              data_notes(symbol, asset)}) {
+      notes.insert(notes.end(), found.begin(), found.end());
+    }
+  }
+  return notes;
+}
+
 RunPlan plan_run(std::span<const Bars> bars, const RunOptions& options) {
   RunPlan plan;
   for (const Bars& symbol : bars) {

@@ -69,6 +69,9 @@ struct RunPlan {
   std::vector<SymbolPlan> symbols;
   std::vector<Skipped> skipped;  // too little history, or no target bar
 };
+// What a reader of the results should know about the data, a sentence each.
+std::vector<std::string> notes_on(std::span<const Bars> bars, const RunOptions& options);
+
 // `bars` must outlive the plan. Error(corrupt_file) for changes beyond float32.
 RunPlan plan_run(std::span<const Bars> bars, const RunOptions& options);
 
