@@ -23,7 +23,7 @@ demo: build ## forecast real data with the bundled model and draw a chart
 test: setup ## build everything and run all tests
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
-	@ctest --test-dir build --output-on-failure -j $(JOBS) --repeat until-pass:2  # a busy machine may upset what measures time
+	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
 	@tools/check_scripts.sh build results

@@ -183,8 +183,7 @@ TEST_F(ServeProcess, SigtermDrainsUnderLoad) {
              });
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(took, seconds(10));
-  // On a machine that is busy with others its time may be over: then it is refused, not cut.
-  EXPECT_TRUE(slow.status == 200 || (slow.status == 503 && took > seconds(7))) << slow.body;
+  EXPECT_EQ(slow.status, 200) << slow.body;
   EXPECT_EQ(seen.wrong, 0);
   EXPECT_EQ(seen.cut, 0);
   EXPECT_EQ(seen.lost, 0);
