@@ -134,8 +134,7 @@ void run_speed(Running& running, Measured& measured) {
     const auto start = std::chrono::steady_clock::now();
     (void)running.runner->forecast(std::span(&item.series, 1), options);
     const double time = milliseconds_since(start);
-    if (run > 0)
-      measured.milliseconds = std::min(measured.milliseconds, time);  // 0 warms up
+    if (run > 0) measured.milliseconds = std::min(measured.milliseconds, time);  // 0 warms up
   }
 }
 
