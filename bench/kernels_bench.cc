@@ -3,8 +3,9 @@
 //   kernels_bench --benchmark_filter='^(read|stack)/.*threads:2'
 //
 // stack/ goes through all weights once, as a forward pass does; gemm/ repeats one matrix, which a
-// large cache may hold. Both check first that the libraries agree. Counters best_ms and median_ms
-// are over single runs.
+// large cache may hold. Both check first that the libraries agree. spin/ is work in registers
+// alone: how evenly the machine lets anything run. Counters best_ms, median_ms and p99_ms are over
+// single runs.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -20,6 +21,7 @@
 #include "gemm_bench.h"
 #include "kernels/kernels.h"
 #include "measure.h"
+#include "peaks.h"
 #include "yardsticks.h"
 
 namespace toto::bench {
@@ -152,6 +154,22 @@ void register_patch(const char* name, const Report& report) {
   }
 }
 
+// Multiply-adds on all threads for about as long as a forecast of the base-size network takes. Work
+// that touches no memory: what its times vary by, no program can avoid.
+void register_spin() {
+  constexpr int kPieces = 360;
+  for (const int threads : thread_counts()) {
+    const auto run = [=](benchmark::State& state) {
+      ThreadPool pool(threads);
+      measure(state, [&] { pool.run(threads * kPieces, [](int, int) { fma_peak(best_isa()); }); });
+    };
+    benchmark::RegisterBenchmark(fmt::format("spin/threads:{}", threads).c_str(), run)
+        ->UseManualTime()
+        ->Iterations(200)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
 void register_small_kernels() {
   const auto add = [](const char* name, auto* run, const char* argument,
                       const std::vector<std::int64_t>& values) {
@@ -186,6 +204,7 @@ int main(int argc, char** argv) {
   try {
     toto::bench::register_gemm_benchmarks();
     toto::bench::register_small_kernels();
+    toto::bench::register_spin();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::AddCustomContext("isa", std::string(name_of(toto::best_isa())));

@@ -20,7 +20,7 @@ inline std::vector<int> thread_counts() {
   return counts;
 }
 
-// Adds the counters best_ms and median_ms. The benchmark must use manual time.
+// Adds the counters best_ms, median_ms and p99_ms. The benchmark must use manual time.
 template <typename Work>
 void measure(benchmark::State& state, const Work& work) {
   using Clock = std::chrono::steady_clock;
@@ -39,6 +39,7 @@ void measure(benchmark::State& state, const Work& work) {
   const std::size_t n = seconds.size();
   state.counters["best_ms"] = 1e3 * seconds.front();
   state.counters["median_ms"] = 1e3 * (seconds[(n - 1) / 2] + seconds[n / 2]) / 2;
+  state.counters["p99_ms"] = 1e3 * seconds[(n - 1) * 99 / 100];
 }
 
 }  // namespace toto::bench

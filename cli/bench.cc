@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/process_memory.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "commands.h"
 #include "io/json.h"
 #include "io/utf8.h"
@@ -116,8 +117,7 @@ Measured measure(const Engine& engine, const Shape& shape, std::uint64_t seed, b
   const auto run = [&] {
     const auto start = std::chrono::steady_clock::now();
     engine.forecast_into(batch, options, out);
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    return time.count();
+    return milliseconds_since(start);
   };
 
   Progress bar("bench", "runs", progress);

@@ -16,6 +16,7 @@
 #include "io/safetensors.h"
 #include "io/sha256.h"
 #include "io/utf8.h"
+#include "model/config.h"
 #include "output.h"
 #include "settings.h"
 #include "settings_file.h"
@@ -74,7 +75,6 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
 Check check_model_files(const LoadedEngine& loaded) {
   Check check{.name = "model files"};
   try {
-    constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
     const std::string config = io::read_file(loaded.model.folder + "/config.json", kMaxConfigBytes);
     io::Sha256 hash;
     hash.update(std::as_bytes(std::span(config)));

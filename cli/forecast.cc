@@ -26,6 +26,7 @@ int forecast(const ForecastFlags& flags) {
   std::vector<ForecastInput> inputs = check_inputs(request, remarks);
   if (const auto remark = remarks.context()) print_line("note: " + *remark);
   if (const auto remark = remarks.multivariate()) print_warning(*remark);
+  if (const auto remark = remarks.constant()) print_warning(*remark);
   std::size_t num_jobs = 0;
   for (const ForecastInput& input : inputs) num_jobs += input.num_jobs();
 

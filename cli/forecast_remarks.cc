@@ -45,7 +45,10 @@ void ForecastRemarks::add(const io::InputSeries& series) {
     cut_id_ = series.id;
   }
   const double deviation = deviation_of(series, request_.options.max_context);
-  if (deviation == 0) return;
+  if (deviation == 0) {
+    if (num_constant_++ == 0) constant_id_ = series.id;
+    return;
+  }
   if (deviations_.empty() || deviation < least_) {
     least_ = deviation;
     narrowest_id_ = series.id;
@@ -71,6 +74,8 @@ void ForecastRemarks::merge(ForecastRemarks file,
     least_ = file.least_;
     narrowest_id_ = id_of(file.narrowest_id_);
   }
+  if (num_constant_ == 0 && file.num_constant_ > 0) constant_id_ = id_of(file.constant_id_);
+  num_constant_ += file.num_constant_;
   deviations_.insert(deviations_.end(), file.deviations_.begin(), file.deviations_.end());
   if (num_lone_ == 0 && file.num_lone_ > 0) {
     lone_file_ = std::move(file.lone_file_);
@@ -100,6 +105,14 @@ std::optional<std::string> ForecastRemarks::multivariate() const {
       io::quoted(lone_id_), lone_has_columns_ ? "; --columns A,B names the columns to read" : "");
 }
 
+std::optional<std::string> ForecastRemarks::constant() const {
+  if (num_constant_ == 0) return {};
+  return fmt::format(
+      "{}{} {} always the same value: there is nothing to forecast, and the width of the bands is "
+      "the model's guess, not a property of the data",
+      about_file(), and_more(constant_id_, num_constant_), num_constant_ == 1 ? "has" : "have");
+}
+
 std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const {
   constexpr double kFarBelow = 3;  // of the minimum scale: bands up to three times too wide pass
   const auto count = static_cast<std::size_t>(
@@ -109,7 +122,7 @@ std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const 
   const double factor = std::hypot(least_, model.minimum_scale) / least_;
   return fmt::format(
       "{}{} {} by little (standard deviation {:.3g}), and the model scales no series by less than "
-      "{:.3g}: it sees a flat line, and bands come out up to {:.0f} times too wide; multiply the "
+      "{:.3g}: it sees a flat line, and bands come out up to {:.2g} times too wide; multiply the "
       "values by {:g}, and divide the forecast by it",
       about_file(), and_more(narrowest_id_, count), count == 1 ? "varies" : "vary", least_,
       model.minimum_scale, factor, std::pow(10.0, std::ceil(-std::log10(least_))));

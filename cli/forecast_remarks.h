@@ -29,6 +29,8 @@ class ForecastRemarks {
   std::optional<std::string> context() const;
   // --multivariate with a single variate.
   std::optional<std::string> multivariate() const;
+  // Series of one value, again and again.
+  std::optional<std::string> constant() const;
   // Series that vary by so little that the model's scaler, which adds a minimum to every scale,
   // makes flat lines of them. Constant ones are flat whatever their unit.
   std::optional<std::string> scale(const ModelInfo& model) const;
@@ -40,6 +42,8 @@ class ForecastRemarks {
   std::size_t num_cut_ = 0;
   std::size_t cut_length_ = 0;  // of the first that was cut
   std::string cut_id_;
+  std::size_t num_constant_ = 0;
+  std::string constant_id_;         // of the first
   std::vector<double> deviations_;  // of all series that vary, as how many are small is the model's
   double least_ = 0;                // of them
   std::string narrowest_id_;

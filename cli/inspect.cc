@@ -20,7 +20,6 @@
 namespace toto::cli {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 constexpr int kTypicalContext = 4096;  // the default of `toto forecast`
 
 // What one mode keeps in memory.

@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
-
 struct MakeModelFlags {
   std::string folder;
   std::optional<std::string> config, seed, dtype, json;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
@@ -46,9 +47,7 @@ std::vector<Forecast> computed(EngineHandle& handle, const std::vector<Series>& 
     options.cancelled = std::move(cancelled);
     const auto start = std::chrono::steady_clock::now();
     std::vector<Forecast> forecasts = engine.forecast(series, options);
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - start;
-    handle.call_ms = spent.count();
+    handle.call_ms = milliseconds_since(start);
     return forecasts;
   });
 }

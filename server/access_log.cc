@@ -10,6 +10,7 @@
 
 #include "access.h"
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "io/json.h"
 #include "io/timestamps.h"
 
@@ -45,8 +46,7 @@ void AccessLog::add(const Request& request, std::string_view route, const Respon
   if (fd_ < 0) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto ticks = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  const double ms =
-      std::chrono::duration<double, std::milli>(Clock::now() - request.received).count();
+  const double ms = milliseconds_since(request.received);
   io::JsonWriter json(io::JsonLayout::compact);
   json.begin_object()
       .field("time", io::format_time(ticks, {.has_clock = true,

@@ -128,6 +128,22 @@ TEST_F(RemarksTest, SeriesBelowTheModelsScaleAreSaid) {
   EXPECT_FALSE(has(forecast("rate.csv").err, "varies by little"));
 }
 
+TEST_F(RemarksTest, ConstantSeriesAreSaidOnce) {
+  hourly("constant.csv", 60, [](int) { return 500.0; });
+  const Result one = forecast("constant.csv");
+  EXPECT_EQ(count(one.err, "warning: constant.csv: the series \"x\" has always the same value"), 1U)
+      << one.err;
+  std::string text = "date,a,b\n";
+  for (int i = 0; i < 40; ++i) {
+    text += io::format_time(io::midnight({.year = 2024}) + i * io::kDay, {}) + ",0,7\n";
+  }
+  file("two.csv", text);
+  const Result two = forecast("two.csv");
+  EXPECT_EQ(count(two.err, "always the same value"), 1U) << two.err;
+  EXPECT_TRUE(has(two.err, "the series \"a\" and 1 more have")) << two.err;
+  EXPECT_FALSE(has(forecast("in.csv").err, "always the same value"));
+}
+
 TEST_F(RemarksTest, SeveralSmallSeriesAreOneWarning) {
   std::string text = "date,a,b,c\n";
   for (int i = 0; i < 40; ++i) {

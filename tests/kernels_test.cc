@@ -221,6 +221,20 @@ TEST(Kernels, GemmIsAccurate) {
   }
 }
 
+// Weights so small that their common scale is rounded itself keep their sign.
+TEST(Kernels, TheSmallestWeightsKeepTheirSignAsInt8) {
+  const int depth = kScaleGroup;
+  PackedLinear linear = declare_packed(depth, kPanel, DType::int8);
+  linear.panels.allocate();
+  linear.bias.allocate();
+  const std::vector<float> row(depth, 190 * std::numeric_limits<float>::denorm_min());
+  pack_column(linear, 0, row.data(), 0);
+  const auto* scales = reinterpret_cast<const float*>(linear.panels.data());
+  const auto* weights = reinterpret_cast<const std::int8_t*>(scales + kPanel);
+  EXPECT_GT(scales[0], 0);
+  for (int k = 0; k < depth; ++k) EXPECT_EQ(weights[k / 2 * kPanel * 2 + k % 2], 127) << k;
+}
+
 TEST(Kernels, NormAndRotationAgree) {
   Random random(3);
   const Kernels& plain = kernels_for(Isa::reference);

@@ -6,7 +6,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libssl-dev zlib1g-dev libzstd-dev libgtest-dev python3)
 bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
 python=(python3-dev python3-venv)
-dev=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+dev=(clang-19 lld-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 case "${1:-build}" in
   build) packages=("${build[@]}") ;;

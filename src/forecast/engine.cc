@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "forecast/forecaster.h"
 #include "forecast/outputs.h"
@@ -26,11 +27,6 @@
 
 namespace toto {
 namespace {
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 // What loading will keep: checked first, because a small file may ask for a large folded head.
 std::uint64_t bytes_needed(const Config& config, const EngineOptions& options) {

@@ -8,16 +8,13 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/size_class.h"
+#include "base/stopwatch.h"
 #include "forecast/outputs.h"
 
 namespace toto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Splits the variates of one patch into groups of equal id, in variate order. `id_of(v)` and
 // `row_of(v)` describe variate v; rows and groups are appended.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "forecast/outputs.h"
 #include "forecast/scaler.h"
 #include "forecast/series.h"
@@ -126,11 +127,6 @@ void inject_known_future(const Series& series, int horizon, int first_step, int 
           step < horizon ? series.future_exogenous[std::size_t(x) * horizon + step] : T{0};
     }
   }
-}
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
 }
 
 }  // namespace

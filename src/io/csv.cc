@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "io/json.h"
+#include "io/regular_file.h"
 
 namespace toto::io {
 namespace {
@@ -53,7 +54,7 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 std::unique_ptr<ByteSource> open_source(const std::string& path) {
   if (path == "-") return std::make_unique<FileSource>("standard input", STDIN_FILENO);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(ErrorCode::not_found, "{} cannot be opened: {}", path, std::strerror(errno));
+  if (fd < 0) fail_open(path, errno);
   return std::make_unique<FileSource>(path, fd);
 }
 

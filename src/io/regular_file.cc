@@ -13,7 +13,16 @@
 namespace toto::io {
 namespace {
 
-[[noreturn]] void fail_open(const std::string& path, int error) {
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a file with data";
+}
+
+}  // namespace
+
+void fail_open(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
@@ -23,20 +32,14 @@ namespace {
     case ENOMEM:
       fail(ErrorCode::out_of_memory, "{}: cannot be opened: {}", path,
            std::generic_category().message(error));
+    case EACCES:
+    case EPERM:
+      fail(ErrorCode::corrupt_file, "{}: may not be read; check its permissions", path);
     default:
       fail(ErrorCode::corrupt_file, "{}: cannot be opened: {}", path,
            std::generic_category().message(error));
   }
 }
-
-std::string_view kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a FIFO";
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "not a file with data";
-}
-
-}  // namespace
 
 RegularFile::RegularFile(const std::string& path) : path_(path) {
   if (path.find('\0') != std::string::npos) {

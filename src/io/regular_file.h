@@ -17,6 +17,9 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
+// Why open() said no, by its errno: a clear line for whoever named the path.
+[[noreturn]] void fail_open(const std::string& path, int error);
+
 // A regular file open for reading. Movable. Reading is const and safe from several threads.
 class RegularFile {
  public:

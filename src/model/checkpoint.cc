@@ -10,7 +10,6 @@
 namespace toto {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 constexpr std::string_view kTargetLabel = "target_variate_label";
 constexpr std::string_view kExogenousLabel = "exogenous_variate_label";
 

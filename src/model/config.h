@@ -1,6 +1,7 @@
 // The numbers of a Toto 1.0 checkpoint: config.json, checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ struct Config {
   bool is_spacewise(int layer) const;  // transformer.py: Transformer._get_layer_types
   std::int64_t num_parameters(bool with_labels) const;
 };
+
+inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;  // of a config.json
 
 // Refuses what is missing, of the wrong type or out of range: Error(corrupt_file), or
 // Error(unsupported) for a well-formed config this engine cannot run. `what` names the file.

@@ -39,8 +39,11 @@ void pack_int8(PackedLinear& linear, int column, const float* row) {
     for (int k = 0; k < terms; ++k) largest = std::max(largest, std::fabs(row[k0 + k]));
     scales[c] = largest / kLargest;
     for (int k = 0; k < terms && scales[c] > 0; ++k) {
+      // Below the smallest normal number the scale itself is rounded, and the quotient may be
+      // larger.
+      const float rounded = std::nearbyint(row[k0 + k] / scales[c]);
       weights[(k / 2 * kPanel + c) * 2 + k % 2] =
-          static_cast<std::int8_t>(std::nearbyint(row[k0 + k] / scales[c]));
+          static_cast<std::int8_t>(std::clamp(rounded, -kLargest, kLargest));
     }
     group += kPanel * sizeof(float) + round_up(terms, 2) * kPanel;
   }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "validate/golden.h"
 #include "validate/limits.h"
 #include "validate/network.h"
@@ -106,8 +107,7 @@ class Comparison {
   Forecast forecast(Runner& runner, const Window& window, double& milliseconds) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<Forecast> forecasts = runner.forecast(std::span(&window.context, 1), request());
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    milliseconds = time.count();
+    milliseconds = milliseconds_since(start);
     step();
     const auto steps = static_cast<std::size_t>(options_.horizon);
     if (forecasts.size() != 1 || forecasts[0].mean.size() != steps) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/stopwatch.h"
 #include "io/json.h"
 #include "validate/stress_parts.h"
 #include "validate/stress_workload.h"
@@ -41,11 +42,6 @@ Answer answer_of(const std::vector<Forecast>& forecasts) {
 std::uint64_t digest_of(const Forecast& forecast, std::uint64_t digest) {
   for (const std::uint32_t word : bits_of(forecast)) digest = (digest ^ word) * 0x100000001b3;
   return digest;
-}
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
 }
 
 class Stress {

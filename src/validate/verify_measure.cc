@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 
 namespace toto::validate {
 namespace {
@@ -132,9 +133,8 @@ void run_speed(Running& running, Measured& measured) {
   for (int run = 0; run <= kSpeedRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
     (void)running.runner->forecast(std::span(&item.series, 1), options);
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    if (run > 0)
-      measured.milliseconds = std::min(measured.milliseconds, time.count());  // 0 warms up
+    const double time = milliseconds_since(start);
+    if (run > 0) measured.milliseconds = std::min(measured.milliseconds, time);  // 0 warms up
   }
 }
 
