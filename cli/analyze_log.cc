@@ -18,13 +18,13 @@
 namespace toto::cli {
 namespace {
 
-struct Flags {
+struct AnalyzeLogFlags {
   std::string log;
   std::optional<std::string> output, json;
   bool progress = false;
 };
 
-validate::LogAnalysis read_log(const Flags& flags) {
+validate::LogAnalysis read_log(const AnalyzeLogFlags& flags) {
   const std::unique_ptr<io::ByteSource> source = io::open_source(flags.log);
   std::error_code unknown;  // of pipes: they are read without a bar
   const std::uintmax_t size = flags.log == "-" ? 0 : std::filesystem::file_size(flags.log, unknown);
@@ -42,7 +42,7 @@ validate::LogAnalysis read_log(const Flags& flags) {
   return reader.finish();
 }
 
-int analyze_log(const Flags& flags) {
+int analyze_log(const AnalyzeLogFlags& flags) {
   if (flags.output == "-" && flags.json == "-") {
     fail(ErrorCode::invalid_argument,
          "--output and --json are both -; stdout can hold one of them");
@@ -62,7 +62,7 @@ int analyze_log(const Flags& flags) {
 }  // namespace
 
 void add_analyze_log(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<AnalyzeLogFlags>();
   arguments
       .add_command("analyze-log", "read PyTorch compile logs or our plan logs, say what to do",
                    "toto analyze-log compile.log --output compile.md")

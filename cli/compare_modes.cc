@@ -20,7 +20,7 @@
 namespace toto::cli {
 namespace {
 
-struct Flags {
+struct CompareModesFlags {
   std::vector<std::string> data, reports;
   std::optional<std::string> column, context, horizon, samples, runs, modes, json;
   bool exact = false;
@@ -30,7 +30,7 @@ struct Flags {
 
 constexpr int kMostRuns = 100'000, kMostContext = 1'000'000;
 
-validate::CompareOptions options_of(const Flags& flags) {
+validate::CompareOptions options_of(const CompareModesFlags& flags) {
   validate::CompareOptions options;
   const auto number = [](const std::optional<std::string>& flag, std::string_view name, int most,
                          int& value) {
@@ -64,7 +64,7 @@ validate::CompareOptions options_of(const Flags& flags) {
 
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
-void check_files(const Flags& flags) {
+void check_files(const CompareModesFlags& flags) {
   if (flags.data.empty()) {
     fail(ErrorCode::invalid_argument,
          "--data is missing, expected files of real prices, such as examples/data/BTCUSD.csv");
@@ -81,7 +81,7 @@ void check_files(const Flags& flags) {
   check_outputs(inputs, outputs);
 }
 
-int compare(const Flags& flags) {
+int compare(const CompareModesFlags& flags) {
   check_files(flags);
   validate::CompareOptions options = options_of(flags);
   options.symbols = read_symbols(flags.data, flags.column.value_or("close"));
@@ -107,7 +107,7 @@ int compare(const Flags& flags) {
 }  // namespace
 
 void add_compare_modes(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<CompareModesFlags>();
   Command command = arguments.add_command(
       "compare-modes", "modes side by side on real data: time, accuracy, deviation, memory",
       "toto compare-modes --data examples/data/BTCUSD.csv --runs 20 --report modes.html");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-struct Flags {
+struct ConfigFlags {
   std::vector<std::string> words;
   std::optional<std::string> file, json, samples, point, output_dir;
   CommonFlags common;
@@ -37,7 +37,7 @@ EnvFile read_env(const std::string& path) {
 }
 
 // What the shell will have, which is not what it has: a child cannot change its parent.
-int write_switches(const Flags& flags,
+int write_switches(const ConfigFlags& flags,
                    const std::vector<std::pair<std::string_view, std::string_view>>& values) {
   const std::string path = flags.path();
   check_writable(path);
@@ -64,14 +64,14 @@ int write_switches(const Flags& flags,
   return 0;
 }
 
-int show(const Flags& flags) {
+int show(const ConfigFlags& flags) {
   const ConfigReport report = report_config(flags.common, flags.samples, flags.point);
   for (const std::string& warning : report.warnings) print_warning(warning);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
 
-int status(const Flags& flags) {
+int status(const ConfigFlags& flags) {
   const std::string path = flags.path();
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
@@ -82,7 +82,7 @@ int status(const Flags& flags) {
 }
 
 // The common options given here hold for the check too. --mode does not: it runs in all of them.
-int test(const Flags& flags) {
+int test(const ConfigFlags& flags) {
   std::vector<std::string> words = {"stress", "--mode", "production-check"};
   const auto pass = [&](const char* name, const std::optional<std::string>& value) {
     if (value) words.insert(words.end(), {name, *value});
@@ -107,7 +107,7 @@ int test(const Flags& flags) {
   return run_command(words);
 }
 
-int config(const Flags& flags) {
+int config(const ConfigFlags& flags) {
   const std::vector<std::string>& words = flags.words;
   const std::string action = words.empty() ? "show" : words.front();
   const bool takes_mode = action == "mode";
@@ -142,7 +142,7 @@ int config(const Flags& flags) {
 }  // namespace
 
 void add_config(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<ConfigFlags>();
   Command command = arguments.add_command(
       "config", "show, enable, disable, mode M, status, test",
       "toto config show\n  toto config disable && source .env.compile    # roll back");

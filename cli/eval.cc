@@ -26,7 +26,7 @@
 namespace toto::cli {
 namespace {
 
-struct Flags {
+struct EvalFlags {
   std::vector<std::string> data;  // files; folders only until take_folders has opened them
   std::optional<std::string> horizon, windows, stride, season, context, samples, missing, columns,
       format, freq, json, report, plots;
@@ -36,7 +36,7 @@ struct Flags {
 
 constexpr int kMostWindows = 1'000'000;  // of one series
 
-eval::EvalOptions options_of(const Flags& flags) {
+eval::EvalOptions options_of(const EvalFlags& flags) {
   eval::EvalOptions options;
   const auto number = [](const std::optional<std::string>& flag, std::string_view name, int most,
                          int& value) {
@@ -61,7 +61,7 @@ eval::EvalOptions options_of(const Flags& flags) {
   return options;
 }
 
-io::ReadOptions read_options_of(const Flags& flags) {
+io::ReadOptions read_options_of(const EvalFlags& flags) {
   io::ReadOptions read;
   if (const auto columns = find_choice(flags.columns, "--columns"))
     read.columns = list_of(*columns);
@@ -86,7 +86,7 @@ std::string plot_path(const std::string& folder, std::string name, std::string_v
 }
 
 // Each folder becomes the files in it, without those this run writes.
-void take_folders(Flags& flags) {
+void take_folders(EvalFlags& flags) {
   std::vector<std::string> files;
   for (const std::string& path : flags.data) {
     if (std::error_code ignored; !std::filesystem::is_directory(path, ignored)) {
@@ -108,7 +108,7 @@ void take_folders(Flags& flags) {
   flags.data = std::move(files);
 }
 
-void check_files(const Flags& flags) {
+void check_files(const EvalFlags& flags) {
   if (std::count(flags.data.begin(), flags.data.end(), "-") > 1) {
     fail(ErrorCode::invalid_argument, "DATA names - twice; standard input can be read once");
   }
@@ -158,7 +158,7 @@ void warn_of_windows(const Dataset& dataset) {
   }
 }
 
-std::vector<Dataset> read_datasets(const Flags& flags, const eval::EvalOptions& options) {
+std::vector<Dataset> read_datasets(const EvalFlags& flags, const eval::EvalOptions& options) {
   const io::ReadOptions read = read_options_of(flags);
   std::vector<std::string> stems;
   stems.reserve(flags.data.size());
@@ -202,7 +202,7 @@ void write_plots(const std::string& folder, const eval::EvalReport& report, cons
   }
 }
 
-void write_results(const Flags& flags, const eval::EvalReport& report, const Charts& charts) {
+void write_results(const EvalFlags& flags, const eval::EvalReport& report, const Charts& charts) {
   if (flags.report) io::write_file_atomically(*flags.report, page_of(report, charts));
   if (flags.plots) write_plots(*flags.plots, report, charts);
   if (flags.json == "-") {
@@ -217,7 +217,7 @@ void write_results(const Flags& flags, const eval::EvalReport& report, const Cha
   write_stdout(eval::table_text(report));
 }
 
-int evaluate(Flags flags) {
+int evaluate(EvalFlags flags) {
   take_folders(flags);
   check_files(flags);
   eval::EvalOptions options = options_of(flags);
@@ -260,7 +260,7 @@ int evaluate(Flags flags) {
 }  // namespace
 
 void add_eval(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<EvalFlags>();
   Command command = arguments.add_command(
       "eval", "rolling forecast accuracy against seasonal naive and persistence",
       "toto eval examples/data/electricity.csv --horizon 48 --windows 10 --report accuracy.html");

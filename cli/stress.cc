@@ -15,12 +15,12 @@
 namespace toto::cli {
 namespace {
 
-struct Flags {
+struct StressFlags {
   std::optional<std::string> level, output_dir, column;
   StressOptions options;
 };
 
-int stress(const Flags& flags) {
+int stress(const StressFlags& flags) {
   StressOptions options = flags.options;
   if (const auto level = find_choice(flags.level, "--mode")) {
     options.level = parse_choice(*level, validate::parse_stress_level);
@@ -97,7 +97,7 @@ int run_stress(const StressOptions& options) {
 }
 
 void add_stress(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<StressFlags>();
   Command command = arguments.add_command(
       "stress", "every mode under a mixed load: accuracy, latency, memory, replans",
       "toto stress --mode quick --output-dir stress-out");

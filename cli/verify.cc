@@ -18,7 +18,7 @@
 namespace toto::cli {
 namespace {
 
-struct Flags {
+struct VerifyFlags {
   std::vector<std::string> goldens;
   bool golden_only = false;
   std::optional<std::string> modes, json, report;
@@ -28,7 +28,7 @@ struct Flags {
 
 // --modes, or --mode for those who are used to it; not the variables, which say how to run a
 // forecast: a rollback in force is no reason to leave the other modes unverified.
-std::vector<Mode> modes_of(const Flags& flags, DType dtype) {
+std::vector<Mode> modes_of(const VerifyFlags& flags, DType dtype) {
   if (flags.modes && flags.common.mode) {
     fail(ErrorCode::invalid_argument, "--modes and --mode are both given; use --modes");
   }
@@ -43,7 +43,7 @@ std::vector<Mode> modes_of(const Flags& flags, DType dtype) {
   return modes;
 }
 
-validate::VerifyOptions options_of(const Flags& flags) {
+validate::VerifyOptions options_of(const VerifyFlags& flags) {
   if (flags.common.no_kv_cache) {
     fail(ErrorCode::invalid_argument,
          "--no-kv-cache: verify runs the path with the cache and the one without it by itself; "
@@ -72,7 +72,7 @@ validate::VerifyOptions options_of(const Flags& flags) {
   return options;
 }
 
-int verify(const Flags& flags) {
+int verify(const VerifyFlags& flags) {
   if (flags.report == "-") {
     fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
   }
@@ -103,7 +103,7 @@ int verify(const Flags& flags) {
 }  // namespace
 
 void add_verify(Arguments& arguments) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<VerifyFlags>();
   Command command = arguments.add_command(
       "verify", "is the engine right? against goldens and against reference mode",
       "toto verify --golden tests/golden --json verify.json --report verify.md");

@@ -16,8 +16,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kBasisPoint = 1e-4;
-
 std::string heading(std::string_view text) {
   return fmt::format("<h3>{}</h3>\n", report::escape_xml(text));
 }

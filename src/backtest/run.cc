@@ -10,8 +10,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kBasisPoint = 1e-4;
-
 // The bound on the clock of a file: shifted only if both sides say which zone they mean.
 io::Ticks on_clock_of(const Bars& bars, io::Ticks time, const io::TimeStyle& style) {
   using Zone = io::TimeStyle::Zone;

@@ -33,6 +33,8 @@ struct BarOrders {
   double share = 1;  // of the equity, for each leg
 };
 
+inline constexpr double kBasisPoint = 1e-4;
+
 struct Costs {
   double fee = 0;              // of the notional, on each side
   double slippage = 0;         // of the price, on each market fill

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace toto {
 namespace {
 
 // What is longer was not typed by hand, and need not be compared at length.
 constexpr std::size_t kLongestWord = 64;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool same(char a, char b) { return lower(a) == lower(b); }
 

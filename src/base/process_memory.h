@@ -6,6 +6,8 @@
 
 namespace toto {
 
+inline constexpr double kMegabyte = 1 << 20;
+
 std::optional<std::uint64_t> resident_bytes();
 // The most that was resident since the process began, or since reset_peak.
 std::optional<std::uint64_t> peak_resident_bytes();

@@ -11,7 +11,7 @@
 namespace toto::eval {
 namespace {
 
-constexpr std::size_t kMaxSeriesRows = 20;  // of one data set in the table
+constexpr std::size_t kMaxSeriesLines = 20;  // of one data set in the table
 constexpr std::size_t kMaxNameWidth = 40;
 
 // ------------------------------------------------------------------------------------------ JSON
@@ -176,7 +176,7 @@ std::string table_text(const EvalReport& report) {
                         aligned(metric_rows(result, report)));
     ratios.push_back(ratio_cells(name, result.total));
     if (result.series.size() == 1) continue;
-    if (result.series.size() <= kMaxSeriesRows) {
+    if (result.series.size() <= kMaxSeriesLines) {
       for (const SeriesResult& series : result.series) {
         ratios.push_back(ratio_cells("  " + short_name(series.id), series.scores));
       }

@@ -11,7 +11,6 @@
 namespace toto {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLargest = 1e150;   // of a location or scale: squares must not overflow
 constexpr double kLargestDf = 1e30;  // there a Student-T is the Gaussian to the last bit
 

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "base/random.h"
 #include "forecast/student_lanes.h"
 
 namespace toto {
+
+// What a distribution without a meaning answers.
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // y = shift + stretch * x, from the network's space to the data's.
 struct Affine {

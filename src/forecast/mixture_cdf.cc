@@ -13,7 +13,6 @@
 namespace toto {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr double kTolerance = 1e-12;  // of |cdf - p|, relative to the smaller of p and 1 - p
 

@@ -8,8 +8,6 @@
 namespace toto {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // floor(share * count), where 0.29 * 100, in binary a little less than 29, is meant to be 29.
 std::size_t share_of(double share, std::size_t count) noexcept {
   return static_cast<std::size_t>(share * static_cast<double>(count) + 1e-9);

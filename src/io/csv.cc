@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "io/regular_file.h"
@@ -44,10 +45,6 @@ class FileSource final : public ByteSource {
   std::string path_;
   int fd_;
 };
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
 

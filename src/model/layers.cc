@@ -6,16 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/bf16.h"
 #include "base/error.h"
 
 namespace toto {
 
 namespace {
-
-std::uint16_t to_bf16(float value) {  // to nearest, ties to even; weights are finite
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
 
 // `place` is where a panel's row keeps the column.
 template <typename Weight, typename Round>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "io/atomic_file.h"
@@ -27,11 +28,6 @@ float limit_of(const TensorSpec& spec, const Config& config) {
   const bool is_weight = spec.shape.size() == 2;
   const double fan_in = is_weight ? static_cast<double>(spec.shape[1]) : config.embed_dim;
   return static_cast<float>(1 / std::sqrt(fan_in));
-}
-
-std::uint16_t to_bf16(float x) {  // round to nearest, ties to even; x is small and finite
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 // Round to nearest, ties to even, for |x| < 65520, denormals included.

@@ -14,8 +14,6 @@
 namespace toto::report {
 namespace {
 
-constexpr double kFontSize = 13;
-constexpr double kSmallSize = 12;  // ticks, footnote and note, as in the style sheet
 constexpr double kTitleSize = 17;
 constexpr double kOriginGap = 6;   // between the forecast's origin and its label
 constexpr double kLabelLift = 14;  // of unit and origin's label above the frame: the highest tick
@@ -58,9 +56,9 @@ bool within_moves(std::span<const float> history, float first) {
 }
 
 // Draws from top to bottom; `y_` is the lower edge of what is there already.
-class Drawing {
+class FanDrawing {
  public:
-  Drawing(const FanView& view, const FanLayout& layout)
+  FanDrawing(const FanView& view, const FanLayout& layout)
       : view_(view), layout_(layout), y_(layout.margin) {}
 
   std::string draw() {
@@ -395,7 +393,7 @@ ValueAxis value_axis_of(const FanView& view, const FanLayout& layout) {
 }
 
 std::string draw_fan(const FanView& view, const FanLayout& layout) {
-  return Drawing(view, layout).draw();
+  return FanDrawing(view, layout).draw();
 }
 
 }  // namespace toto::report

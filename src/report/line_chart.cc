@@ -15,13 +15,12 @@ namespace toto::report {
 namespace {
 
 constexpr double kWidth = 880, kPlotHeight = 220, kMargin = 1;
-constexpr double kFontSize = 13, kSmallSize = 12;
 constexpr double kSwatch = 20, kRow = 20;
 
 // Draws from top to bottom; `y_` is the lower edge of what is there already.
-class Drawing {
+class LineDrawing {
  public:
-  explicit Drawing(const LineChart& chart) : chart_(chart) {}
+  explicit LineDrawing(const LineChart& chart) : chart_(chart) {}
 
   std::string draw() {
     const ValueAxis axis = axis_of_values();
@@ -151,7 +150,7 @@ void check(const LineChart& chart) {
 
 std::string line_chart_svg(const LineChart& chart) {
   check(chart);
-  return Drawing(chart).draw();
+  return LineDrawing(chart).draw();
 }
 
 }  // namespace toto::report

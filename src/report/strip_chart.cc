@@ -12,7 +12,6 @@ namespace toto::report {
 namespace {
 
 constexpr double kWidth = 880, kMargin = 1, kRemarkRoom = 190;
-constexpr double kFontSize = 13;
 constexpr double kStripHeight = 34, kTop = 28, kBottom = 26;
 constexpr double kJitter = 3.5;  // dots of equal values lie beside each other, not upon each other
 
@@ -43,9 +42,9 @@ LogAxis log_axis(double min, double max) {
   return axis;
 }
 
-class Drawing {
+class StripDrawing {
  public:
-  explicit Drawing(const StripChart& chart) : chart_(chart) {
+  explicit StripDrawing(const StripChart& chart) : chart_(chart) {
     double low = HUGE_VAL, high = 0;
     for (const StripChart::Strip& strip : chart.strips) {
       const auto [min, max] = std::minmax_element(strip.values.begin(), strip.values.end());
@@ -130,7 +129,7 @@ std::string strip_chart_svg(const StripChart& chart) {
          "and finite, and a colour below {}",
          name, io::quoted(strip.label), strip.values.size(), strip.color, kMaxLines);
   }
-  return Drawing(chart).draw();
+  return StripDrawing(chart).draw();
 }
 
 }  // namespace toto::report

@@ -21,6 +21,9 @@ std::string escape_xml(std::string_view text);
 // inside its strings, so no end tag and no comment can be read out of it.
 std::string escape_script_json(std::string_view json);
 
+inline constexpr double kFontSize = 13;
+inline constexpr double kSmallSize = 12;  // ticks, footnote and note, as in the style sheet
+
 // Estimated from above for the common sans-serif fonts, in the unit of `font_size`.
 double text_width(std::string_view text, double font_size);
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace toto::validate {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether `text` from `at` on has the form of `pattern`, in which 0 stands for any digit.
 bool has_form(std::string_view text, std::size_t at, std::string_view pattern) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "io/csv.h"
 
 namespace toto::validate {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxFunction = 200, kMaxPath = 500, kMaxReason = 500;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) {
   return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }

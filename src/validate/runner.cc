@@ -8,8 +8,6 @@
 namespace toto::validate {
 namespace {
 
-constexpr double kMegabyte = 1 << 20;
-
 class EngineRunner final : public Runner {
  public:
   EngineRunner(const std::string& folder, const EngineOptions& options)

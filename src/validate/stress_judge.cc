@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "validate/golden.h"
 #include "validate/limits.h"
 #include "validate/stress_parts.h"
@@ -12,7 +13,6 @@
 namespace toto::validate {
 namespace {
 
-constexpr double kMegabyte = 1 << 20;
 // None may be lost. What is allowed for is how the figures come about: resident memory is counted
 // in pages by each CPU for itself, and threads keep small blocks back when they end.
 constexpr double kMaxResidentGrowth = 2;  // megabytes over the last half of a run

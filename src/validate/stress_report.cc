@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "io/json.h"
 #include "io/utf8.h"
 #include "validate/stress.h"
@@ -11,8 +12,6 @@
 
 namespace toto::validate {
 namespace {
-
-constexpr double kMegabyte = 1 << 20;
 
 double mean_ms(const StressRow& row) { return latency_of(row.milliseconds).mean; }
 

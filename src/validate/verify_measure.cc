@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "base/stopwatch.h"
 
 namespace toto::validate {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int kSpeedRuns = 5;
 constexpr int kShapeSamples = 3;
-constexpr double kMegabyte = 1 << 20;
 
 // ---------------------------------------------------------------------------------------- workload
 
