@@ -72,7 +72,7 @@ TEST_F(AnalyzeLogTest, NothingRecognisedIsExitOneAndASentence) {
 }
 
 TEST_F(AnalyzeLogTest, RefusesWhatCannotBeReadOrWritten) {
-  expect_refusal(3, {"absent.log", "No such file"}, {"analyze-log", "absent.log"});
+  expect_refusal(3, {"absent.log", "no such file"}, {"analyze-log", "absent.log"});
   expect_refusal(3, {"is a folder"}, {"analyze-log", "."});
   expect_refusal(2, {"LOG"}, {"analyze-log"});
   file("compile.log", kLog);

@@ -253,7 +253,7 @@ TEST(DetectDelimiter, TakesSemicolonsAndTabsOnlyWithoutDoubt) {
 
 TEST(OpenSource, NamesWhatCannotBeRead) {
   const TemporaryFolder folder;
-  expect_error(ErrorCode::not_found, {"absent.csv", "No such file"},
+  expect_error(ErrorCode::not_found, {"absent.csv", "no such file; check the path"},
                [&] { open_source(folder / "absent.csv"); });
   expect_error(ErrorCode::corrupt_file, {folder.path(), "is a folder"}, [&] {
     char byte = 0;
