@@ -173,7 +173,7 @@ TEST_F(ServeProcess, SigtermDrainsUnderLoad) {
                Client client(at_port);
                client.send(request_text(
                    "POST", "/v1/forecast",
-                   R"({"series": [{"values": [1, 2, 3]}], "horizon": 600, "samples": 16})"));
+                   R"({"series": [{"values": [1, 2, 3]}], "horizon": 2000, "samples": 64})"));
                while (seen.right < 30) std::this_thread::sleep_for(milliseconds(5));
                std::thread reader([&] { slow = client.receive(); });
                const auto begin = Clock::now();
