@@ -37,13 +37,19 @@ constexpr std::array<const char*, 5> kFiles = {"results.json", "forecasts.csv", 
 int compare(const BacktestFlags& flags) {
   if (flags.data.size() != 3) {
     fail(ErrorCode::invalid_argument,
-         "compare has {} files, expected two: toto backtest compare A/results.json B/results.json",
+         "compare has {} results, expected two: toto backtest compare A B, folders or their "
+         "results.json",
          flags.data.size() - 1);
   }
-  check_outputs({{"A", flags.data[1]}, {"B", flags.data[2]}}, {{"--json", flags.json}});
-  const io::Json a = backtest::read_results(flags.data[1]);
-  const io::Json b = backtest::read_results(flags.data[2]);
-  const backtest::Comparison comparison = backtest::compare(a, b, flags.data[1], flags.data[2]);
+  // The folder of a run stands for its results.
+  const auto results_of = [](const std::string& path) {
+    return std::filesystem::is_directory(path) ? path + "/results.json" : path;
+  };
+  const std::string path_a = results_of(flags.data[1]), path_b = results_of(flags.data[2]);
+  check_outputs({{"A", path_a}, {"B", path_b}}, {{"--json", flags.json}});
+  const io::Json a = backtest::read_results(path_a);
+  const io::Json b = backtest::read_results(path_b);
+  const backtest::Comparison comparison = backtest::compare(a, b, path_a, path_b);
   for (const backtest::ComparedStrategy& item : comparison.strategies) {
     if (item.verdict != backtest::ComparedStrategy::Verdict::warn) continue;
     print_warning(fmt::format("{} {}: total return is {:.4f} in A and {:.4f} in B", item.symbol,

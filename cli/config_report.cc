@@ -247,7 +247,11 @@ std::string table_text(const StatusReport& report) {
                         io::one_line(row.in_environment.value_or("-")));
   }
   text += fmt::format("\nin force: {} ({})", report.mode, io::one_line(report.origin));
-  if (!report.dtype.empty()) text += fmt::format(", dtype {}, isa {}", report.dtype, report.isa);
+  if (!report.dtype.empty()) {
+    text +=
+        fmt::format(", dtype {}, {}", report.dtype,
+                    report.mode == name_of(Mode::reference) ? "plain C++" : "isa " + report.isa);
+  }
   text += "\n";
   if (!report.sourced) {
     text += fmt::format("the environment differs from the file: `source {}`\n", path);

@@ -217,6 +217,17 @@ void write_results(const EvalFlags& flags, const eval::EvalReport& report, const
   write_stdout(eval::table_text(report));
 }
 
+// A week of trading days is the usual season of such data, but prices do not have it: seasonal
+// naive looks a week old then, and everything better than it.
+bool takes_business_week(const EvalFlags& flags, const eval::EvalReport& report) {
+  constexpr int kBusinessWeek = 5;
+  return !flags.season && std::ranges::any_of(report.datasets, [](const auto& dataset) {
+    return std::ranges::any_of(dataset.series, [](const eval::SeriesResult& series) {
+      return series.season == kBusinessWeek;
+    });
+  });
+}
+
 int evaluate(EvalFlags flags) {
   take_folders(flags);
   check_files(flags);
@@ -253,6 +264,9 @@ int evaluate(EvalFlags flags) {
   }
   report.engine = loaded.block();
   InterruptGuard::check();
+  if (takes_business_week(flags, report)) {
+    print_line("note: business days have a season of 5 by default; for prices say --season 1");
+  }
   write_results(flags, report, charts);
   return 0;
 }

@@ -34,6 +34,8 @@ int forecast(const ForecastFlags& flags) {
   const LoadedEngine loaded = load_engine(settings);
   for (const std::string& warning : loaded.warnings) print_warning(warning);
   if (const auto remark = remarks.scale(loaded.engine.model())) print_warning(*remark);
+  if (const auto remark = remarks.mean_path(loaded.engine.model())) print_warning(*remark);
+  if (const auto remark = remarks.sampled(loaded.engine.model())) print_line("note: " + *remark);
   ForecastOutputs outputs(request, loaded, inputs.front().heading());
   Timings timings;
   {

@@ -113,6 +113,28 @@ std::optional<std::string> ForecastRemarks::constant() const {
       about_file(), and_more(constant_id_, num_constant_), num_constant_ == 1 ? "has" : "have");
 }
 
+std::optional<std::string> ForecastRemarks::sampled(const ModelInfo& model) const {
+  const ForecastOptions& options = request_.options;
+  if (options.horizon <= model.patch_size || options.num_samples > 0 ||
+      options.decode == Decode::mean) {
+    return {};
+  }
+  return fmt::format(
+      "exact up to step {}; later steps come from {} sampled paths: the median is steadier than "
+      "the "
+      "mean, and --samples N draws more",
+      model.patch_size, kDefaultPaths);
+}
+
+std::optional<std::string> ForecastRemarks::mean_path(const ModelInfo& model) const {
+  const ForecastOptions& options = request_.options;
+  if (options.horizon <= model.patch_size || options.decode != Decode::mean) return {};
+  return fmt::format(
+      "--decode mean: from step {} on the bands hold only if the means before them come true, and "
+      "are far too narrow; leave it out for bands to rely on",
+      model.patch_size + 1);
+}
+
 std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const {
   constexpr double kFarBelow = 3;  // of the minimum scale: bands up to three times too wide pass
   const auto count = static_cast<std::size_t>(

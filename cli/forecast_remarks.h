@@ -31,6 +31,10 @@ class ForecastRemarks {
   std::optional<std::string> multivariate() const;
   // Series of one value, again and again.
   std::optional<std::string> constant() const;
+  // Where exactness ends.
+  std::optional<std::string> sampled(const ModelInfo& model) const;
+  // Bands along the mean's path.
+  std::optional<std::string> mean_path(const ModelInfo& model) const;
   // Series that vary by so little that the model's scaler, which adds a minimum to every scale,
   // makes flat lines of them. Constant ones are flat whatever their unit.
   std::optional<std::string> scale(const ModelInfo& model) const;

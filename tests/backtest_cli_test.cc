@@ -468,8 +468,8 @@ TEST_F(CompareTest, WhatIsMissingFails) {
 TEST_F(CompareTest, RealRunsAgainstThemselves) {
   bars("AAA.csv", 100, 1);
   ASSERT_EQ(backtest({"AAA.csv", "--windows", "5", "--no-lag-test"}).exit_code, 0);
-  const Result result = backtest(
-      {"compare", "backtest-out/results.json", "backtest-out/results.json", "--json", "-"});
+  const Result result =
+      backtest({"compare", "backtest-out", "backtest-out/results.json", "--json", "-"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(at(json_of(result), "passed").boolean);
   EXPECT_EQ(at(json_of(result), "strategies").array.size(), 9u);

@@ -128,6 +128,39 @@ TEST_F(RemarksTest, SeriesBelowTheModelsScaleAreSaid) {
   EXPECT_FALSE(has(forecast("rate.csv").err, "varies by little"));
 }
 
+TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
+  const std::string sampled = "note: exact up to step 24; later steps come from 256 sampled paths";
+  const std::string narrow =
+      "from step 25 on the bands hold only if the means before them come true";
+  const auto bundled = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"forecast",
+                                      std::string(TOTO_SOURCE_DIR) + "/examples/data/AAPL.csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words).err;
+  };
+  EXPECT_EQ(count(bundled({"--horizon", "25"}), sampled), 1U);
+  EXPECT_FALSE(has(bundled({"--horizon", "24"}), sampled));
+  EXPECT_FALSE(has(bundled({"--horizon", "25", "--samples", "8"}), sampled));
+  EXPECT_EQ(count(bundled({"--horizon", "25", "--decode", "mean"}), narrow), 1U);
+  EXPECT_FALSE(has(bundled({"--horizon", "24", "--decode", "mean"}), narrow));
+}
+
+TEST_F(RemarksTest, EvalSaysThatPricesHaveNoWeek) {
+  std::string text = "date,price\n";
+  for (int i = 0; i < 120; ++i) {  // 2024 began on a Monday
+    if (i % 7 >= 5) continue;
+    text += fmt::format("{},{}\n", io::format_time(io::midnight({.year = 2024}) + i * io::kDay, {}),
+                        100 + i % 13);
+  }
+  file("prices.csv", text);
+  const std::vector<std::string> eval = {"eval", "prices.csv", "--horizon",
+                                         "3",    "--model",    "untrained"};
+  EXPECT_EQ(count(run(eval).err, "for prices say --season 1"), 1U) << run(eval).err;
+  std::vector<std::string> told = eval;
+  told.insert(told.end(), {"--season", "1"});
+  EXPECT_FALSE(has(run(told).err, "--season 1"));
+}
+
 TEST_F(RemarksTest, ConstantSeriesAreSaidOnce) {
   hourly("constant.csv", 60, [](int) { return 500.0; });
   const Result one = forecast("constant.csv");

@@ -164,11 +164,15 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
 }  // namespace
 
 std::string symbol_charts(const SymbolResult& result) {
-  std::string html = chart_box(lines_of(result, strategies_of(result), "Equity",
-                                        "equity, starting from 1", [](const StrategyResult& s) {
-                                          return std::vector<float>(s.simulation.equity.begin(),
-                                                                    s.simulation.equity.end());
-                                        }));
+  report::LineChart equity = lines_of(
+      result, strategies_of(result), "Equity", "equity, starting from 1",
+      [](const StrategyResult& s) {
+        std::vector<float> values = {1};  // at the bar before the first that counts
+        values.insert(values.end(), s.simulation.equity.begin(), s.simulation.equity.end());
+        return values;
+      });
+  equity.times = seconds_of(*result.plan.bars, result.plan.first - 1, result.plan.count + 1);
+  std::string html = chart_box(equity);
   html += chart_box(lines_of(result, strategies_of(result), "Drawdown",
                              "percent below the highest equity so far",
                              [](const StrategyResult& s) { return drawdowns(s.simulation); }));

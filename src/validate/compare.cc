@@ -200,7 +200,7 @@ class Comparison {
       row.deviation_max = off.max;
       row.size = mean_size(expected);
       for (const Forecast& forecast : run.forecasts[s]) row.num_values += bits_of(forecast).size();
-      row.speedup = reference.rows[s].latency.mean / row.latency.mean;
+      row.speedup = reference.rows[s].latency.p50 / row.latency.p50;
     }
     const DType dtype = engine_for(mode).dtype;
     report.checks.push_back(judge_probe(name("network"), run.probe, reference.probe, dtype));

@@ -100,8 +100,9 @@ std::vector<std::string> CompareReport::findings() const {
           most, name_of(dtype), seed));
       const auto [slow, fast] =
           extent(*this, false, [](const CompareRow& row) { return row.speedup; });
-      sentences.push_back(fmt::format("optimised modes are {} times as fast as reference",
-                                      range_of(slow, fast, "{:.3g}")));
+      sentences.push_back(
+          fmt::format("optimised modes are {} times as fast as reference, by medians",
+                      range_of(slow, fast, "{:.3g}")));
     }
   }
   const auto ratio = [](const CompareRow& row) {
@@ -128,12 +129,13 @@ std::string verdict_of(const CompareReport& report) {
 }
 
 std::string setting_of(const CompareReport& report) {
-  return fmt::format("{} of {} a symbol and mode, from {}, {}, seed {}, model {}{}, {}, {}, {}",
-                     counted(report.runs, "forecast"), counted(report.horizon, "step"),
-                     counted(report.context, "point"),
-                     report.samples == 0 ? std::string("exact") : counted(report.samples, "sample"),
-                     report.seed, report.model, report.trained ? "" : " (untrained)",
-                     name_of(report.dtype), report.isa, counted(report.threads, "thread"));
+  return fmt::format(
+      "{} of {} a symbol and mode, from up to {}, {}, seed {}, model {}{}, {}, {}, {}",
+      counted(report.runs, "forecast"), counted(report.horizon, "step"),
+      counted(report.context, "point"),
+      report.samples == 0 ? std::string("exact") : counted(report.samples, "sample"), report.seed,
+      report.model, report.trained ? "" : " (untrained)", name_of(report.dtype), report.isa,
+      counted(report.threads, "thread"));
 }
 
 std::string made_of(const CompareReport& report) {
