@@ -28,8 +28,8 @@ test: setup ## build everything and run all tests
 scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
 	@tools/check_scripts.sh build results
 
-train-test: ## tests of the training, with PyTorch in an environment of its own under build
-	@mkdir -p build && tools/check_scripts.sh build train
+train-test: build ## tests of the training and of your own goldens, with PyTorch in an environment of its own under build
+	@tools/check_scripts.sh build train
 
 python: setup ## the Python package: wheel, tests in a clean environment, adapters, types
 	$(call CONFIGURE,release,build)

@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "sanitized.h"
 #include "test_model.h"
 
 namespace toto {
@@ -130,11 +131,7 @@ double status_megabytes(const char* field) {
 // Peak and lasting memory of loading a 60 MB file, measured in a process of its own: without a
 // cache, while the packed weights are kept, and mapped.
 TEST(Allocation, LoadingStaysWithinItsBounds) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers keep freed memory";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   const TemporaryFolder folder;
   Config config = base_config();
   config.embed_dim = 384;

@@ -1,6 +1,7 @@
 // `toto analyze-log`, the command: files, pipes, reports, exit codes, and memory that does not grow
 // with the log.
 #include "cli_fixture.h"
+#include "sanitized.h"
 
 namespace toto::cli {
 namespace {
@@ -84,13 +85,7 @@ TEST_F(AnalyzeLogTest, RefusesWhatCannotBeReadOrWritten) {
 
 // 200 MB through 64 MB of address space: a log of any size passes.
 TEST_F(AnalyzeLogTest, MemoryDoesNotGrowWithTheLog) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space of their own";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers need address space of their own";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers need address space of their own";
   // Noise, records and a line of a megabyte, written by the shell while it is read.
   const Result result = shell(
       "{ for i in $(seq 20); do seq -f 'step %g: loss 0.123456789 and some more words' 200000; "

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli_fixture.h"
+#include "sanitized.h"
 
 namespace toto::cli {
 namespace {
@@ -270,11 +271,7 @@ class StreamMemoryTest : public StreamTest {
  protected:
   static constexpr int kRows = 1000, kFew = 300, kMany = 1200;
   void SetUp() override {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    GTEST_SKIP() << "sanitizers keep freed memory";
-#endif
-#endif
+    if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   }
   // Peak memory of forecasting `input`; the short context keeps the network's share small.
   double peak_megabytes(const std::string& input, std::size_t num_series) {

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include "cli_fixture.h"
+#include "sanitized.h"
 
 namespace toto::cli {
 namespace {
@@ -275,11 +276,7 @@ TEST_F(EvalTest, InterruptLeavesTheOldFiles) {
 // Ten times the series and windows take the memory of their data, not of their forecasts: those of
 // 2500 windows would be 50 MB.
 TEST_F(EvalTest, MemoryDoesNotGrowWithTheWindows) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers keep freed memory";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   const auto peak_mb = [&](int count) {
     write_series("many.jsonl", count, 1300);
     const Running running =

@@ -9,6 +9,7 @@
 
 #include "forecast/state.h"
 #include "forecast/weight_loading.h"
+#include "sanitized.h"
 #include "test_model.h"
 
 namespace toto {
@@ -108,11 +109,7 @@ double peak_megabytes() {
 
 // What was counted is what the process really takes.
 TEST_F(LongContextTest, TheProcessTakesNoMoreThanWasCounted) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers keep freed memory";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   struct Case {
     int context;
     ForecastOptions options;

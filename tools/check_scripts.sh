@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests of the scripts beside the product, each kind in a virtual environment of its own, which is
 # kept: check_scripts.sh BUILD_FOLDER results|train. `results` also has quantstats read a backtest of
-# the built command.
+# the built command; `train` also makes a golden with PyTorch, which must hold, and must not hold for
+# other weights.
 set -euo pipefail
 build=$(realpath "$1")
 case "${2:-}" in
@@ -18,12 +19,18 @@ if [ ! -f "$build/scripts-$2/ready" ]; then
   touch "$build/scripts-$2/ready"
 fi
 
-if [ "$2" = train ]; then
-  exec "$python" -W ignore -m unittest tests/tools/train_network_test.py tests/tools/train_run_test.py
-fi
-"$python" -m unittest tests/tools/results_test.py
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
+if [ "$2" = train ]; then
+  "$python" -W ignore -m unittest tests/tools/train_network_test.py tests/tools/train_run_test.py
+  "$python" -W ignore tools/dump_golden.py --model models/toto-mini --output "$run/golden" --toto "$build/toto"
+  "$build/toto" make-model "$run/other" --config models/toto-mini/config.json --seed 1
+  status=0
+  "$build/toto" verify --golden "$run/golden" --golden-only --model "$run/other" >/dev/null || status=$?
+  [ $status -eq 1 ] || { echo "error: a golden of other weights held (exit code $status)" >&2; exit 1; }
+  exit
+fi
+"$python" -m unittest tests/tools/results_test.py
 "$build/toto" backtest examples/data/AAPL.csv examples/data/BTCUSD.csv --windows 60 --no-lag-test --no-cache \
   --output-dir "$run" >/dev/null 2>&1
 "$python" tests/backtest_quantstats.py "$run"
