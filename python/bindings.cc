@@ -51,6 +51,19 @@ NB_MODULE(_native, module) {
       },
       nb::arg("bytes"), "MemoryError, in the command's words, if there is not that much.");
   module.def("best_isa", [] { return std::string(name_of(best_isa())); });
+  // The names as the command line knows them; ValueError, in its words, for others.
+  module.def(
+      "mode_name", [](const std::string& name) { return std::string(name_of(parse_mode(name))); },
+      nb::arg("name"));
+  module.def(
+      "dtype_name", [](const std::string& name) { return std::string(name_of(parse_dtype(name))); },
+      nb::arg("name"));
+  module.def(
+      "isa_name", [](const std::string& name) { return std::string(name_of(parse_isa(name))); },
+      nb::arg("name"));
+  module.def(
+      "isa_available", [](const std::string& name) { return isa_available(parse_isa(name)); },
+      nb::arg("name"));
   bind_answer(module);
   bind_request(module);
   bind_engine(module);

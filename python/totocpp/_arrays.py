@@ -181,3 +181,9 @@ def whole_number(name: str, value: Any, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ValueError(f"{name} is {number}, expected {low} to {high}")
     return number
+
+
+def text_of(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected text")
+    return value

@@ -9,8 +9,7 @@ import json
 import math
 import os
 import tempfile
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from . import _native
 from ._arrays import whole_number
 from ._settings import seed_in_force
+from ._warnings import warn
 
 _FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.html")
 
@@ -251,14 +251,18 @@ def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, set
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
             raise TypeError(f"backtest has no setting {name}; {hint}")
     checked = _checked(**settings)
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    elif not isinstance(data, Iterable):
+        raise TypeError(f"data is {data!r}, expected a file, a folder, a list of them or symbols with their frames")
+    elif not isinstance(data, Mapping):
+        data = list(data)
+    if not data:
+        raise ValueError("data is empty, expected at least one file or symbol")
     if isinstance(data, Mapping):
-        if not data:
-            raise ValueError("data is empty, expected at least one symbol")
         with tempfile.TemporaryDirectory() as folder:
             paths = [_write_bars(str(symbol), frame, Path(folder)) for symbol, frame in data.items()]
             return _run(engine, info, paths, checked, [str(symbol) for symbol in data])
-    if isinstance(data, (str, os.PathLike)):
-        data = [data]
     paths = [os.fspath(path) for path in data]
     return _run(engine, info, paths, checked, paths)
 
@@ -271,7 +275,7 @@ def _run(
     described.update(threads=info["threads"], seed=str(checked["seed"]), no_kv_cache=not info["use_kv_cache"])
     answer = _native.backtest(engine, paths, checked, json.dumps(described))
     for warning in answer["warnings"]:
-        warnings.warn(warning, stacklevel=4)
+        warn(warning)
     return Backtest(
         results=json.loads(answer["results"]),
         lookahead=answer["lookahead"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,8 @@ import numpy as np
 
 from . import _native, hub
 from ._arrays import Input, Inputs, as_float32, make_inputs, whole_number
-from ._settings import engine_arguments, model_in_force, seed_in_force
+from ._settings import engine_arguments, folder_of, model_in_force, seed_in_force
+from ._warnings import warn
 from .backtest import Backtest, run_backtest
 from .forecasts import SeriesForecast
 
@@ -117,16 +117,13 @@ class Engine:
         )
         self._arguments = arguments
         self._seed = seed_in_force(None)
-        self._native = _native.Engine(folder, **arguments)
+        self._native = _native.Engine(folder_of(folder), **arguments)
         self._name = name
         self._info = self._native.info()
         for warning in self._info["warnings"]:
-            warnings.warn(str(warning), stacklevel=3)
+            warn(str(warning))
         if not self.trained:
-            warnings.warn(
-                f"the model {self.name} is untrained: its weights are random, its numbers are no forecast",
-                stacklevel=3,
-            )
+            warn(f"the model {self.name} is untrained: its weights are random, its numbers are no forecast")
 
     @classmethod
     def from_pretrained(

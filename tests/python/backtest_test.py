@@ -82,6 +82,9 @@ class Backtests(unittest.TestCase):
             (ValueError, "asset is 'bond', expected auto, stock or crypto", FILES[0], {"asset": "bond"}),
             (ValueError, "decision_lag is 65", FILES[0], {"decision_lag": 65}),
             (ValueError, "data is empty", {}, {}),
+            (ValueError, "data is empty", [], {}),
+            (ValueError, "data is empty", iter(()), {}),
+            (TypeError, "data is None, expected a file", None, {}),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 quietly(data, **settings)

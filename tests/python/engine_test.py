@@ -300,6 +300,37 @@ class Settings(unittest.TestCase):
             with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
                 totocpp.Engine.from_pretrained().forecast(wave(), 1)
 
+    def test_the_rollback_leaves_aside_what_would_stop_it(self) -> None:
+        wrong = {
+            "TOTO_THREADS": "x",
+            "TOTO_ISA": "sse9",
+            "TOTO_LOGS": "everything",
+            "TOTO_COMPILE_BACKEND": "cuda",
+            "TORCHDYNAMO_CACHE_SIZE_LIMIT": "0",
+            "TOTO_COMPILE_MODE": "fast",
+        }
+        for switch in ({"TOTO_DISABLE_COMPILE": "1"}, {"TOTO_COMPILE": "0"}):
+            with mock.patch.dict(os.environ, {**switch, **wrong, "TOTO_DTYPE": "int8"}):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    rolled_back = totocpp.Engine.from_pretrained()
+                self.assertEqual((rolled_back.mode, rolled_back.dtype), ("reference", "f32"))
+                ((sentence, where),) = [(str(warning.message), warning.filename) for warning in caught]
+                self.assertEqual(where, __file__)
+                self.assertIn(f"{next(iter(switch))} is in force: reference mode leaves ", sentence)
+                for said in (*(f'{n} ("{v}")' for n, v in wrong.items() if n != "TOTO_COMPILE_MODE"), 'TOTO_DTYPE ("int8")'):
+                    self.assertIn(said, sentence)
+        with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
+            with self.assertWarnsRegex(UserWarning, 'leaves dtype \\("bf16"\\) aside'):  # there is such a type
+                self.assertEqual(totocpp.Engine.from_pretrained(dtype="bf16").dtype, "f32")
+            with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # there is none: a mistake
+                totocpp.Engine.from_pretrained(dtype="int9")
+            self.assertEqual(totocpp.Engine.from_pretrained(dtype="f64").dtype, "f64")
+            self.assertEqual(totocpp.Engine.from_pretrained(mode="default", dtype="int8").dtype, "int8")
+        for name, value in wrong.items():
+            with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
+                totocpp.Engine.from_pretrained()
+
     def test_facts(self) -> None:
         self.assertEqual(engine().name, "toto-mini")
         self.assertTrue(engine().trained)
