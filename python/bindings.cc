@@ -35,6 +35,11 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
     PyErr_SetString(exception_for(error.code()), error.what());
+  } catch (const nb::cast_error&) {
+    // totocpp/*.py looks at kinds and names the argument; what slips through is no bug of ours.
+    PyErr_SetString(PyExc_TypeError,
+                    "an argument is of the wrong kind, expected numbers, text and arrays as the "
+                    "signature says");
   }
 }
 

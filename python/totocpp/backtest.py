@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._arrays import whole_number
+from ._arrays import text_of, whole_number
 from ._settings import seed_in_force
 from ._warnings import warn
 
@@ -153,7 +153,10 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
 def _decimal(name: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     if math.isnan(number) or not low <= number <= high:
         raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
     return number
@@ -194,7 +197,7 @@ def _checked(
         raise ValueError(f"windows and {which} are both given, expected a number of bars or a period, not both")
     if return_scale != 1 and transform == "price":
         raise ValueError(f"return_scale is {return_scale} with transform price, expected pct or log: prices are not scaled")
-    if isinstance(strategies, str):
+    if isinstance(strategies, str) or (strategies is not None and not isinstance(strategies, Iterable)):
         raise TypeError(f"strategies is {strategies!r}, expected a list of names")
     period = start is not None or end is not None
     return {
@@ -203,13 +206,13 @@ def _checked(
         "to": None if end is None else str(end),
         "decision_lag": whole_number("decision_lag", decision_lag, 1, 64),
         "context": whole_number("context", context, 1, 2**31 - 1),
-        "transform": transform,
+        "transform": text_of("transform", transform),
         "return_scale": _decimal("return_scale", return_scale, 1e-3, 1e6),
-        "point": point or ("median" if samples is None else "trimmed_mean_10"),
+        "point": text_of("point", point) if point is not None else ("median" if samples is None else "trimmed_mean_10"),
         "samples": None if samples is None else whole_number("samples", samples, 1, 1_000_000),
         "asset": _one_of("asset", asset, ("auto", "stock", "crypto")),
         "bars_per_year": None if bars_per_year is None else _decimal("bars_per_year", bars_per_year, 1, 1e8),
-        "strategies": None if strategies is None else list(strategies),
+        "strategies": None if strategies is None else [text_of("a strategy", name) for name in strategies],
         "ci_multiplier": _decimal("ci_multiplier", ci_multiplier, 0, 1e6),
         "tune_offsets": bool(tune_offsets),
         "fill": _one_of("fill", fill, ("open", "close")),

@@ -26,7 +26,7 @@ _DTYPES = {
     "double": "f64",
     "f64": "f64",
 }
-_TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
+TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
 
 
 class TotoForecastSamples:
@@ -50,11 +50,13 @@ class TotoForecastSamples:
         return f"TotoForecastSamples(samples {list(self.samples.shape)})"
 
 
-def _warn_of(ignored: dict[str, tuple[Any, str]]) -> None:
-    """One warning for each of these arguments of our caller that was given."""
+def _warn_of(ignored: dict[str, tuple[Any, str]], unknown: dict[str, Any]) -> None:
+    """One warning for each of these arguments of our caller that was given, and for each unknown one."""
     for name, (value, why) in ignored.items():
         if value is not None:
             warn(f"{name}={value!r} has no meaning here: {why}")
+    for name, value in unknown.items():
+        warn(f"{name}={value!r} has no meaning here: there is no such argument")
 
 
 _MEMORY_IS_PLANNED = "memory is planned before a forecast starts, nothing is retried with fewer samples"
@@ -83,7 +85,7 @@ class TotoPipeline:
     def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
         self.engine = engine
         self._about = {  # the part of last_run_metadata that does not change
-            "torch_dtype": _TORCH_DTYPES[engine.dtype],
+            "torch_dtype": TORCH_DTYPES[engine.dtype],
             "torch_compile_requested": torch_compile_requested,
             "torch_compile_success": engine.mode != "reference",
             "torch_compile_mode": engine.mode,
@@ -138,8 +140,8 @@ class TotoPipeline:
                 "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                 "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                 "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
-                **{name: (value, "there is no such argument") for name, value in others.items()},
-            }
+            },
+            others,
         )
         engine = Engine.from_pretrained(
             model_id,
@@ -202,14 +204,17 @@ class TotoPipeline:
                     "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                     "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                     "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
-                    **{name: (value, "there is no such argument") for name, value in others.items()},
-                }
+                },
+                others,
             )
         asked = (
             horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
             "sample", missing, "mean", independent_streams, None,
         )  # fmt: skip
-        answers = self.engine._answer(context, asked, multivariate, ids)
+        usual = not multivariate and ids is None
+        answers = self.engine._native.forecast_again(context, asked) if usual else None
+        if answers is None:
+            answers = self.engine._answer(context, asked, multivariate, ids)
         if isinstance(answers, SeriesForecast):
             answers = [answers]
         self.last_run_metadata = {

@@ -140,6 +140,8 @@ class Warnings(unittest.TestCase):
         self.assertIn("max_oom_retries=1", sentence)
         (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, num_sample=3))
         self.assertIn("num_sample=3 has no meaning here: there is no such argument", sentence)
+        (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, freq=None))
+        self.assertIn("freq=None has no meaning here: there is no such argument", sentence)
 
     def test_usual_arguments_have_none(self) -> None:
         arguments = {"device_map": "cpu", "torch_dtype": "float32", "compile_backend": "inductor", "torch_compile": True}
