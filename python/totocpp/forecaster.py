@@ -107,7 +107,7 @@ class Toto:
         if is_torch(device) and type(device).__name__ == "dtype":  # as PyTorch allows it to stand first
             device, dtype = None, device
         _warn_of_device("to", device)
-        if dtype is not None and str(dtype).removeprefix("torch.") != TORCH_DTYPES[self._engine.dtype].removeprefix("torch."):
+        if dtype is not None and "torch." + str(dtype).removeprefix("torch.") != TORCH_DTYPES[self._engine.dtype]:
             warn(f"to: {dtype} has no meaning here, weights stay {self._engine.dtype}; use from_pretrained(dtype=...)")
         for name, value in others.items():
             if name not in ("non_blocking", "copy", "memory_format"):

@@ -38,7 +38,12 @@ class Sessions(unittest.TestCase):
 
     def test_refusals(self) -> None:
         session = engine().session(np.stack([wave(100), wave(100)]), multivariate=True)
-        for kind, values in ((ValueError, 3.5), (ValueError, np.zeros((3, 4))), (ValueError, np.zeros((2, 2, 2))), (TypeError, "x")):
+        for kind, values in (
+            (ValueError, 3.5),
+            (ValueError, np.zeros((3, 4))),
+            (ValueError, np.zeros((2, 2, 2))),
+            (TypeError, "x"),
+        ):
             with self.subTest(str(values)), self.assertRaises(kind):
                 session.append(values)
         with self.assertRaisesRegex(ValueError, "infinite"):
