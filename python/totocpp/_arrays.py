@@ -72,6 +72,8 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
         raise TypeError(f"{what} has values of type {array.dtype}, expected numbers")
     with np.errstate(over="ignore"):
         rounded = np.asarray(array, dtype=np.float32, order="C")
+    if not rounded.flags.aligned:  # the engine reads floats, not bytes
+        rounded = rounded.copy()
     if array.dtype.kind == "f" and array.dtype.itemsize > 4:
         beyond = np.isinf(rounded)
         if beyond.any():

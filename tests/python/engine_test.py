@@ -17,6 +17,7 @@ import numpy as np
 from support import DATA, GOLDEN, command, engine, error_of, read_safetensors, run_command, wave
 
 import totocpp
+from totocpp._arrays import as_float32
 
 
 class Shapes(unittest.TestCase):
@@ -117,6 +118,7 @@ class SameBits(unittest.TestCase):
         values = np.round(wave(60) * 64) / 64
         table = np.stack([values, values + 1, values - 3])
         raw = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:]
+        self.assertTrue(as_float32(raw.view(np.float32)).flags.aligned)
         numbers: list[object] = values.tolist()
         numbers[3], numbers[7], numbers[9] = None, 11, float("nan")
         for given in (
@@ -323,7 +325,8 @@ class Refusals(unittest.TestCase):
         code = (
             "import resource, numpy as np, totocpp\n"
             "engine = totocpp.Engine.from_pretrained(cache=False)\n"
-            "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+            "taken = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (taken + (2 << 30),) * 2)\n"
             "view = np.broadcast_to(np.float32(1), (1 << 20,))\n"
             "for given in ([view] * 200_000, dict.fromkeys(range(200_000), view), [np.ma.array(view)] * 200_000):\n"
             "    try:\n"
