@@ -187,6 +187,15 @@ class Torch(unittest.TestCase):
         pipe = totocpp.TotoPipeline.from_pretrained(torch_dtype=torch.bfloat16)
         self.assertEqual(pipe.predict(torch.from_numpy(values), 3, num_samples=4)[0].samples.shape, (4, 3))
 
+    def test_a_type_may_stand_first(self) -> None:
+        import torch
+
+        with self.assertWarnsRegex(UserWarning, "to: torch.bfloat16 has no meaning here, weights stay f32"):
+            Toto(engine()).to(torch.bfloat16)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Toto(engine()).to(torch.device("cpu"), torch.float32)
+
     def test_beside_pytorch_in_one_process(self) -> None:
         import torch
 
