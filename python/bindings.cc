@@ -35,6 +35,11 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
     PyErr_SetString(exception_for(error.code()), error.what());
+  } catch (const nb::cast_error&) {
+    // totocpp/*.py looks at kinds and names the argument; what slips through is no bug of ours.
+    PyErr_SetString(PyExc_TypeError,
+                    "an argument is of the wrong kind, expected numbers, text and arrays as the "
+                    "signature says");
   }
 }
 
@@ -51,6 +56,19 @@ NB_MODULE(_native, module) {
       },
       nb::arg("bytes"), "MemoryError, in the command's words, if there is not that much.");
   module.def("best_isa", [] { return std::string(name_of(best_isa())); });
+  // The names as the command line knows them; ValueError, in its words, for others.
+  module.def(
+      "mode_name", [](const std::string& name) { return std::string(name_of(parse_mode(name))); },
+      nb::arg("name"));
+  module.def(
+      "dtype_name", [](const std::string& name) { return std::string(name_of(parse_dtype(name))); },
+      nb::arg("name"));
+  module.def(
+      "isa_name", [](const std::string& name) { return std::string(name_of(parse_isa(name))); },
+      nb::arg("name"));
+  module.def(
+      "isa_available", [](const std::string& name) { return isa_available(parse_isa(name)); },
+      nb::arg("name"));
   bind_answer(module);
   bind_request(module);
   bind_engine(module);

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,13 +28,11 @@ using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::
 // (id, values, mask or None, group ids or None, number of exogenous variates, known future or None)
 Series series_of(nb::handle tuple);
 
-// Arrays and lists of float32 and float64 numbers: [time], [series, time] or a list of [time].
-// Nothing for anything else, also if it is wrong: totocpp/_arrays.py says why.
-struct PlainSeries {
-  std::vector<Series> series;
-  bool is_one = true;  // it was [time]
-};
-std::optional<PlainSeries> plain_series(nb::handle given);
+// Arrays and lists of float32 and float64 numbers: [time] is one, [series, time] or a list of
+// [time] are many. `none` for anything else, also if it is wrong: totocpp/_arrays.py says why.
+enum class Plain { none, one, many };
+// Into `series`, whose memory is used again.
+Plain plain_series(nb::handle given, std::vector<Series>& series);
 
 // What a caller asked for, checked and translated once, however many calls it is used for.
 struct Request {
@@ -52,7 +49,12 @@ struct Answer {
   nb::object levels;
   bool has_variates = false;  // arrays are [V, H], not [H]
 };
-nb::object answer_of(Forecast forecast, const Request& request, bool has_variates);
+// One to be filled: made before computing, after which the caches hold nothing of the interpreter.
+struct NewAnswer {
+  nb::object object;
+  Forecast* forecast;  // the object's
+};
+NewAnswer new_answer(const Request& request, bool has_variates);
 void bind_answer(nb::module_& module);
 
 }  // namespace toto::python

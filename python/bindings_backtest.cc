@@ -101,7 +101,8 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
     answer.warnings.push_back(fmt::format("{}; skipped", item.reason));
   }
   if (plan.symbols.empty()) {
-    fail(ErrorCode::corrupt_file, "no symbol could be run: {}", plan.skipped.front().reason);
+    fail(ErrorCode::corrupt_file, "no symbol could be run: {}",
+         plan.skipped.empty() ? "there is no data" : plan.skipped.front().reason);
   }
 
   backtest::SourceOptions source{.transform = request.run.transform,

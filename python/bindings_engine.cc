@@ -40,22 +40,39 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
   return options;
 }
 
-std::vector<Forecast> computed(EngineHandle& handle, const std::vector<Series>& series,
-                               const Request& request) {
-  ForecastOptions options = request.options;
-  return handle.run([&](const Engine& engine, auto cancelled) {
-    options.cancelled = std::move(cancelled);
+// Into scratch.forecasts.
+void compute(EngineHandle& handle, std::span<const Series> series, const Request& request,
+             Scratch& scratch) {
+  scratch.options = request.options;
+  handle.run([&](const Engine& engine, auto cancelled) {
+    scratch.options.cancelled = std::move(cancelled);
     const auto start = std::chrono::steady_clock::now();
-    std::vector<Forecast> forecasts = engine.forecast(series, options);
+    engine.forecast_into(series, scratch.options, scratch.forecasts);
     handle.call_ms = milliseconds_since(start);
-    return forecasts;
   });
+  scratch.options.cancelled = nullptr;  // it was this call's
 }
 
-nb::list answers_of(std::vector<Forecast> forecasts, const Request& request, bool has_variates) {
+nb::object answer_to_one(EngineHandle& handle, const Request& request, Scratch& scratch) {
+  NewAnswer answer = new_answer(request, false);
+  compute(handle, scratch.series, request, scratch);
+  *answer.forecast = std::move(scratch.forecasts.front());
+  return std::move(answer.object);
+}
+
+nb::list answers_to(EngineHandle& handle, std::span<const Series> series, const Request& request,
+                    bool has_variates, Scratch& scratch) {
   nb::list answers;
-  for (Forecast& item : forecasts)
-    answers.append(answer_of(std::move(item), request, has_variates));
+  scratch.targets.clear();
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    NewAnswer answer = new_answer(request, has_variates);
+    scratch.targets.push_back(answer.forecast);
+    answers.append(std::move(answer.object));
+  }
+  compute(handle, series, request, scratch);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    *scratch.targets[i] = std::move(scratch.forecasts[i]);
+  }
   return answers;
 }
 
@@ -64,15 +81,23 @@ nb::list forecast(EngineHandle& handle, const nb::list& batch, const Request& re
   std::vector<Series> series;
   series.reserve(batch.size());
   for (const nb::handle item : batch) series.push_back(series_of(item));
-  return answers_of(computed(handle, series, request), request, has_variates);
+  std::unique_ptr<Scratch> scratch = handle.take_scratch();
+  nb::list answers = answers_to(handle, series, request, has_variates, *scratch);
+  handle.give_back(std::move(scratch));
+  return answers;
 }
 
 nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Request& request) {
-  const std::optional<PlainSeries> plain = plain_series(given);
-  if (!plain) return nb::none();
-  std::vector<Forecast> forecasts = computed(handle, plain->series, request);
-  if (!plain->is_one) return answers_of(std::move(forecasts), request, false);
-  return answer_of(std::move(forecasts.front()), request, false);
+  std::unique_ptr<Scratch> scratch = handle.take_scratch();
+  const Plain kind = plain_series(given, scratch->series);
+  nb::object answer = nb::none();
+  if (kind == Plain::one) {
+    answer = answer_to_one(handle, request, *scratch);
+  } else if (kind == Plain::many) {
+    answer = answers_to(handle, scratch->series, request, false, *scratch);
+  }
+  handle.give_back(std::move(scratch));
+  return answer;
 }
 
 nb::object forecast_again(EngineHandle& handle, nb::handle given, const nb::tuple& asked) {
@@ -138,10 +163,10 @@ void bind_engine(nb::module_& module) {
       .def("forecast", &forecast, nb::arg("batch"), nb::arg("request"), nb::arg("has_variates"),
            nb::sig("def forecast(self, batch: list[typing.Any], request: Request, "
                    "has_variates: bool) -> list[typing.Any]"))
-      .def("forecast_plain", &forecast_plain, nb::arg("series"), nb::arg("request"),
+      .def("forecast_plain", &forecast_plain, nb::arg("series").none(), nb::arg("request"),
            nb::sig("def forecast_plain(self, series: typing.Any, request: Request) -> typing.Any"),
            "None if the series is not of a usual kind: forecast() takes it then.")
-      .def("forecast_again", &forecast_again, nb::arg("series"), nb::arg("asked"),
+      .def("forecast_again", &forecast_again, nb::arg("series").none(), nb::arg("asked"),
            nb::sig("def forecast_again(self, series: typing.Any, asked: tuple[typing.Any, ...]) "
                    "-> typing.Any"),
            "forecast_plain() with the request of remember(), None if it was another.")

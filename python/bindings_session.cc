@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
@@ -39,21 +40,17 @@ class SessionHandle {
         [&](const Engine&, auto) { session_->append(std::span(values.data(), values.size())); });
   }
 
-  void set_known_future(const Values& values) {
-    check_process();
-    engine_.run([&](const Engine&, auto) {
-      session_->set_known_future(std::vector<float>(values.data(), values.data() + values.size()));
-    });
-  }
-
   nb::object forecast(const Request& request, bool has_variates) {
     check_process();
     ForecastOptions options = request.options;
-    Forecast forecast = engine_.run([&](const Engine&, auto cancelled) {
+    NewAnswer answer = new_answer(request, has_variates);
+    engine_.run([&](const Engine&, auto cancelled) {
       options.cancelled = std::move(cancelled);
-      return session_->forecast(options);
+      const auto start = std::chrono::steady_clock::now();
+      *answer.forecast = session_->forecast(options);
+      engine_.call_ms = milliseconds_since(start);
     });
-    return answer_of(std::move(forecast), request, has_variates);
+    return std::move(answer.object);
   }
 
   std::size_t length() {
@@ -98,7 +95,6 @@ void bind_session(nb::module_& module) {
            nb::sig("def __init__(self, engine: Engine, history: tuple[typing.Any, ...], *, "
                    "max_bytes: int, max_length: int) -> None"))
       .def("append", &SessionHandle::append, nb::arg("values"))
-      .def("set_known_future", &SessionHandle::set_known_future, nb::arg("values"))
       .def("forecast", &SessionHandle::forecast, nb::arg("request"), nb::arg("has_variates"),
            nb::sig("def forecast(self, request: Request, has_variates: bool) -> typing.Any"))
       .def("length", &SessionHandle::length)

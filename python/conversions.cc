@@ -61,6 +61,9 @@ Array per_step(const Answer& answer) {
 Array quantiles(const Answer& answer) {
   Forecast& forecast = *answer.forecast;
   const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
+  // Of an answer that is not filled yet, which only a look at all of Python's objects can find.
+  if (forecast.quantiles.empty())
+    return array_of<3>(answer, forecast.quantiles, {0, variates, horizon}, 1);
   const std::size_t levels = forecast.quantiles.size() / (variates * horizon);
   return array_of<3>(answer, forecast.quantiles, {levels, variates, horizon}, 1);
 }
@@ -99,12 +102,12 @@ void bind_request(nb::module_& module) {
                   "answer_type: type[Forecast]) -> None"));
 }
 
-nb::object answer_of(Forecast forecast, const Request& request, bool has_variates) {
-  nb::object answer = nb::inst_alloc(request.answer_type);
-  new (nb::inst_ptr<Answer>(answer))
-      Answer{std::make_shared<Forecast>(std::move(forecast)), request.levels, has_variates};
-  nb::inst_mark_ready(answer);
-  return answer;
+NewAnswer new_answer(const Request& request, bool has_variates) {
+  nb::object object = nb::inst_alloc(request.answer_type);
+  auto* const answer = new (nb::inst_ptr<Answer>(object))
+      Answer{std::make_shared<Forecast>(), request.levels, has_variates};
+  nb::inst_mark_ready(object);
+  return {std::move(object), answer->forecast.get()};
 }
 
 void bind_answer(nb::module_& module) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "toto/toto.h"
@@ -44,6 +45,15 @@ class RecentRequest {
   nanobind::object asked_, request_;
 };
 
+// What a call leaves to the next one of its engine: memory that is not freed after computing, when
+// the caches hold nothing of it.
+struct Scratch {
+  std::vector<Series> series;
+  std::vector<Forecast*> targets;
+  std::vector<Forecast> forecasts;
+  ForecastOptions options;
+};
+
 class EngineHandle {
  public:
   EngineHandle(std::string folder, EngineOptions options);
@@ -59,6 +69,12 @@ class EngineHandle {
 
   RecentRequest recent;
   std::atomic<double> call_ms = 0;  // of the library's part of the latest forecast
+
+  // With the interpreter's lock. A call takes it for itself and gives it back when it went well.
+  std::unique_ptr<Scratch> take_scratch() {
+    return scratch_ ? std::move(scratch_) : std::make_unique<Scratch>();
+  }
+  void give_back(std::unique_ptr<Scratch> scratch) { scratch_ = std::move(scratch); }
 
   // work(engine, cancelled) without the interpreter's lock; calls of several threads take turns,
   // and one that waits can be interrupted, too.
@@ -91,6 +107,7 @@ class EngineHandle {
   std::string folder_;
   EngineOptions options_;
   std::shared_ptr<Loaded> loaded_;
+  std::unique_ptr<Scratch> scratch_;
 };
 
 }  // namespace toto::python

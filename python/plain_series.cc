@@ -48,10 +48,38 @@ bool round_to(float& rounded, double value) {
   return !std::isinf(rounded);
 }
 
+// A batch beyond this asks first whether memory suffices: totocpp/_arrays.py does.
+constexpr std::size_t kMaxItems = std::size_t{1} << 22;
+
+// The series of a batch one after another, in the memory that an earlier batch left behind.
+class Slots {
+ public:
+  explicit Slots(std::vector<Series>& series) : series_(series) {
+    std::size_t kept = 0;  // each slot keeps the longest series it ever held
+    for (const Series& item : series) kept += item.values.capacity();
+    if (kept > kMaxItems) series.clear();
+  }
+
+  // The values of the next series; null if it is empty or the batch has become too large.
+  std::vector<float>* next(std::size_t length) {
+    if (length == 0 || length > left_) return nullptr;
+    left_ -= length;
+    if (used_ == series_.size()) series_.emplace_back();
+    std::vector<float>& values = series_[used_++].values;
+    values.resize(length);
+    return &values;
+  }
+
+  void finish() { series_.resize(used_); }
+
+ private:
+  std::vector<Series>& series_;
+  std::size_t used_ = 0, left_ = kMaxItems;
+};
+
 template <typename T>
-bool read_row(const std::byte* row, std::size_t length, Py_ssize_t stride,
-              std::vector<float>& values) {
-  values.resize(length);
+bool read_row(const std::byte* row, Py_ssize_t stride, std::vector<float>& values) {
+  const std::size_t length = values.size();
   if (std::is_same_v<T, float> && stride == Py_ssize_t{sizeof(float)}) {
     std::memcpy(values.data(), row, length * sizeof(float));
     return true;
@@ -66,9 +94,7 @@ bool read_row(const std::byte* row, std::size_t length, Py_ssize_t stride,
 }
 
 // [time] or [series, time].
-bool read_array(const ArrayInterface& array, std::vector<Series>& series) {
-  constexpr Py_ssize_t kMaxItems = Py_ssize_t{1}
-                                   << 22;  // beyond, ask first whether memory suffices
+bool read_array(const ArrayInterface& array, Slots& slots) {
   const int axes = array.num_axes;
   const bool is_double = array.item_size == sizeof(double);
   if (axes < 1 || axes > 2 || array.kind != 'f' || (array.flags & kNativeByteOrder) == 0 ||
@@ -76,13 +102,13 @@ bool read_array(const ArrayInterface& array, std::vector<Series>& series) {
     return false;
   }
   const Py_ssize_t rows = axes == 2 ? array.shape[0] : 1, length = array.shape[axes - 1];
-  if (rows < 1 || length < 1 || rows > kMaxItems / length) return false;
+  if (rows < 1) return false;
   const Py_ssize_t stride = array.strides[axes - 1], step = axes == 2 ? array.strides[0] : 0;
   const auto* row = static_cast<const std::byte*>(array.data);
   for (Py_ssize_t i = 0; i < rows; ++i, row += step) {
-    std::vector<float>& values = series.emplace_back().values;
-    if (is_double ? !read_row<double>(row, length, stride, values)
-                  : !read_row<float>(row, length, stride, values)) {
+    std::vector<float>* const values = slots.next(static_cast<std::size_t>(length));
+    if (values == nullptr || !(is_double ? read_row<double>(row, stride, *values)
+                                         : read_row<float>(row, stride, *values))) {
       return false;
     }
   }
@@ -104,24 +130,23 @@ bool read_number(PyObject* item, float& value) {
   return round_to(value, whole);
 }
 
-bool read_numbers(const nb::list& list, std::vector<float>& values) {
-  values.resize(list.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
+bool read_numbers(const nb::list& list, Slots& slots) {
+  std::vector<float>* const values = slots.next(list.size());
+  if (values == nullptr) return false;
+  for (std::size_t i = 0; i < values->size(); ++i) {
     PyObject* const item = PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(i));  // borrowed
     if (item == nullptr) throw nb::python_error();
-    if (!read_number(item, values[i])) return false;
+    if (!read_number(item, (*values)[i])) return false;
   }
-  return !values.empty();
+  return true;
 }
 
 // An array or a list of numbers.
-bool read_one(nb::handle given, std::vector<Series>& series) {
-  if (PyList_CheckExact(given.ptr())) {
-    return read_numbers(nb::borrow<nb::list>(given), series.emplace_back().values);
-  }
+bool read_one(nb::handle given, Slots& slots) {
+  if (PyList_CheckExact(given.ptr())) return read_numbers(nb::borrow<nb::list>(given), slots);
   const nb::object capsule = capsule_of(given);
   return capsule.is_valid() && interface_of(capsule)->num_axes == 1 &&
-         read_array(*interface_of(capsule), series);
+         read_array(*interface_of(capsule), slots);
 }
 
 bool holds_series(const nb::list& list) {
@@ -131,24 +156,25 @@ bool holds_series(const nb::list& list) {
 
 }  // namespace
 
-std::optional<PlainSeries> plain_series(nb::handle given) {
-  PlainSeries plain;
+Plain plain_series(nb::handle given, std::vector<Series>& series) {
+  Slots slots(series);
+  Plain kind = Plain::one;
   bool read = true;
   if (!PyList_CheckExact(given.ptr())) {
     const nb::object capsule = capsule_of(given);
-    if (!capsule.is_valid()) return std::nullopt;
-    plain.is_one = interface_of(capsule)->num_axes == 1;
-    read = read_array(*interface_of(capsule), plain.series);
+    if (!capsule.is_valid()) return Plain::none;
+    if (interface_of(capsule)->num_axes != 1) kind = Plain::many;
+    read = read_array(*interface_of(capsule), slots);
   } else if (const auto list = nb::borrow<nb::list>(given); holds_series(list)) {
-    plain.is_one = false;
-    plain.series.reserve(list.size());
+    kind = Plain::many;
     for (std::size_t i = 0; read && i < list.size(); ++i) {
-      read = read_one(nb::object(list[i]), plain.series);
+      read = read_one(nb::object(list[i]), slots);
     }
   } else {
-    read = read_numbers(list, plain.series.emplace_back().values);
+    read = read_numbers(list, slots);
   }
-  return read ? std::optional(std::move(plain)) : std::nullopt;
+  slots.finish();
+  return read ? kind : Plain::none;
 }
 
 }  // namespace toto::python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ def is_torch(value: object) -> bool:
 def as_array(value: Any) -> npt.NDArray[Any]:
     """The values of a list, array, pandas object or tensor, without a copy where that is possible."""
     if isinstance(value, np.ma.MaskedArray):  # what is masked is missing
+        _require_memory_for(value.size)
         return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
     if isinstance(value, np.ndarray):
         return value
@@ -45,18 +46,24 @@ def as_array(value: Any) -> npt.NDArray[Any]:
         ) from error
 
 
-_WORTH_ASKING = 1 << 24  # values
+_WORTH_ASKING = 1 << 22  # values
+_FLOAT32 = "expected numbers within float32 (3.4e38)"
+
+
+def _require_memory_for(values: int) -> None:
+    """A view of a few bytes may stand for terabytes; they are copied here and by the engine."""
+    if values > _WORTH_ASKING:
+        _native.require_memory(values * 2 * 4)
 
 
 def as_float32(value: Any, what: str = "the series") -> Float32:
     array = as_array(value)
-    if array.size > _WORTH_ASKING:  # a view of a few bytes may stand for terabytes; copied here and by the engine
-        _native.require_memory(array.size * 2 * 4)
-    if array.dtype == np.float32:
-        return np.ascontiguousarray(array)
+    _require_memory_for(array.size)
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)  # None becomes NaN
+        except OverflowError:
+            raise ValueError(f"{what} holds a whole number beyond float64, {_FLOAT32}") from None
         except (TypeError, ValueError) as error:
             raise TypeError(f"{what} holds something that is no number: {error}") from None
     if array.dtype.kind in "US":
@@ -64,16 +71,29 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{what} has values of type {array.dtype}, expected numbers")
     with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(array, dtype=np.float32)
+        rounded = np.asarray(array, dtype=np.float32, order="C")
+    if not rounded.flags.aligned:  # the engine reads floats, not bytes
+        rounded = rounded.copy()
     if array.dtype.kind == "f" and array.dtype.itemsize > 4:
         beyond = np.isinf(rounded)
         if beyond.any():
             at = tuple(int(i) for i in np.argwhere(beyond)[0])
             if np.isfinite(array[at]):
-                raise ValueError(
-                    f"{what} holds {array[at]} at step {at[-1]}, expected numbers within float32 (3.4e38)"
-                )
+                where = f" at step {at[-1]}" if at else ""
+                raise ValueError(f"{what} holds {array[at]}{where}, {_FLOAT32}")
     return rounded
+
+
+def as_float32_each(rows: Sequence[Any], names: Sequence[str] | None = None) -> list[Float32]:
+    """Series, whose memory is asked for at once before any is copied."""
+    whats = [f'series "{name}"' for name in names] if names is not None else [f"series {i}" for i in range(len(rows))]
+    for row, what in zip(rows, whats):
+        if _is_number(row):
+            raise TypeError(f"{what} is {row!r}, expected a list or an array of numbers")
+    _require_memory_for(sum(row.size for row in rows if isinstance(row, np.ndarray)))  # masked ones are copied
+    arrays = [as_array(row) for row in rows]
+    _require_memory_for(sum(array.size for array in arrays))
+    return [as_float32(array, what) for array, what in zip(arrays, whats)]
 
 
 class Input(NamedTuple):
@@ -112,20 +132,27 @@ def _named(values: Mapping[Any, Any]) -> tuple[list[str], list[Any]]:
     return [str(name) for name in values], list(values.values())
 
 
-def _rows(rows: Sequence[Any], ids: Sequence[str] | None, multivariate: bool) -> Inputs:
+def _rows(rows: Sequence[Float32], names: Sequence[str] | None, multivariate: bool) -> Inputs:
     series = []
-    for i, row in enumerate(rows):
-        name = ids[i] if ids is not None else ""
-        array = as_float32(row, f'series "{name}"' if name else f"series {i}")
-        if array.ndim == 1 and not multivariate:
-            array = array[np.newaxis]
-        elif array.ndim != 2 or not multivariate:
+    for i, array in enumerate(rows):
+        if array.ndim != (2 if multivariate else 1):
             raise _wrong_shape(
                 array,
                 "[variates, time]" if multivariate else "[time]; multivariate=True takes [variates, time]",
             )
-        series.append(Input(name, array))
+        series.append(Input(names[i] if names is not None else "", array if multivariate else array[np.newaxis]))
     return Inputs(series, False, multivariate)
+
+
+def _renamed(inputs: Inputs, ids: Sequence[str] | None) -> Inputs:
+    if ids is None:
+        return inputs
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids is {ids!r}, expected a list of names, one for each series")
+    names = [text_of(f"ids[{i}]", name) for i, name in enumerate(ids)]
+    if len(names) != len(inputs.series):
+        raise ValueError(f"ids has {len(names)} names, expected one for each of the {len(inputs.series)} series")
+    return inputs._replace(series=[item._replace(id=name) for item, name in zip(inputs.series, names)])
 
 
 def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | None = None) -> Inputs:
@@ -135,6 +162,10 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
     to series and the columns of a DataFrame are independent series. With it: [variates, time] or a
     DataFrame are one series, [series, variates, time] or a list of such arrays several.
     """
+    return _renamed(_made_of(values, multivariate), ids)
+
+
+def _made_of(values: Any, multivariate: bool) -> Inputs:
     if isinstance(values, (str, bytes)):
         raise TypeError(f"the series is {type(values).__name__}, expected numbers")
     if _is_number(values):
@@ -143,26 +174,23 @@ def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | No
         names, columns = _named({name: values[name] for name in (getattr(values, "columns", values))})
         if not columns:
             raise ValueError("there is no series: the table has no column")
-        if multivariate:
-            rows = [as_float32(column, f'series "{name}"') for name, column in zip(names, columns)]
-            return Inputs([Input("", _stacked(rows))], True, True)
-        return _rows(columns, ids if ids is not None else names, False)
+        rows = as_float32_each(columns, names)
+        return Inputs([Input("", _stacked(rows))], True, True) if multivariate else _rows(rows, names, False)
     if isinstance(values, (list, tuple)):
         if not values:
             raise ValueError("the series is empty, expected at least one value")
         if not _is_number(values[0]):
-            rows = [as_float32(row, f"series {i}") for i, row in enumerate(values)]
+            rows = as_float32_each(values)
             if not multivariate or rows[0].ndim != 1:
-                return _rows(rows, ids, multivariate)
+                return _rows(rows, None, multivariate)
             values = _stacked(rows)
     array = as_float32(values)
     if array.ndim == 1 and not multivariate:
-        name = ids[0] if ids else str(getattr(values, "name", None) or "")
-        return Inputs([Input(name, array[np.newaxis])], True, False)
+        return Inputs([Input(str(getattr(values, "name", None) or ""), array[np.newaxis])], True, False)
     if array.ndim == 2 and multivariate:
-        return Inputs([Input(ids[0] if ids else "", array)], True, True)
+        return Inputs([Input("", array)], True, True)
     if array.ndim == (3 if multivariate else 2):
-        return _rows(list(array), ids, multivariate)
+        return _rows(list(array), None, multivariate)
     raise _wrong_shape(
         array,
         "[variates, time] or [series, variates, time]"
@@ -181,3 +209,9 @@ def whole_number(name: str, value: Any, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ValueError(f"{name} is {number}, expected {low} to {high}")
     return number
+
+
+def text_of(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected text")
+    return value

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from . import _native
-from ._arrays import whole_number
+from ._arrays import text_of, whole_number
+from ._warnings import warn
 
 BUNDLED_MODEL = "toto-mini"
+BACKENDS = ("native", "inductor")
+T = TypeVar("T")
 _YES, _NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -32,19 +36,80 @@ def _switch(name: str) -> bool | None:
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:
-    if not text.isdecimal() or not low <= int(text) <= high:
+    if not (text.isascii() and text.isdecimal()) or not low <= int(text) <= high:
         raise ValueError(f'{name} is "{text}", expected a whole number from {low} to {high}')
     return int(text)
 
 
-def mode_in_force(mode: str | None) -> str:
-    """TOTO_DISABLE_COMPILE=1 rolls back to the reference whatever else is set, except an argument."""
-    if mode is not None:
-        return mode
-    if _switch("TOTO_DISABLE_COMPILE") or _switch("TOTO_COMPILE") is False:
-        return "reference"
-    found = variable("TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE")
-    return found[1] if found else "default"
+class _Said(NamedTuple):
+    """One setting: who said it, and what."""
+
+    origin: str
+    text: str
+    is_argument: bool
+
+
+def _said(argument: str, value: Any, *variables: str) -> _Said | None:
+    """The argument if it is given, else the first of the variables that is set."""
+    if value is not None:
+        return _Said(argument, text_of(argument, value), True)
+    found = variable(*variables)
+    return _Said(*found, False) if found else None
+
+
+def _known(said: _Said, name_of: Callable[[str], str]) -> str:
+    """The name as the library has it; its sentence about an unknown one does not say where that stood."""
+    try:
+        return name_of(said.text)
+    except ValueError as error:
+        raise ValueError(f"{said.origin}: {error}") from None
+
+
+def _mode_in_force(mode: str | None) -> tuple[str, str | None]:
+    """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
+    if mode is None and _switch("TOTO_DISABLE_COMPILE"):
+        return "reference", "TOTO_DISABLE_COMPILE"
+    if mode is None and _switch("TOTO_COMPILE") is False:
+        return "reference", "TOTO_COMPILE"
+    said = _said("mode", mode, "TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE")
+    return _known(said, _native.mode_name) if said else "default", None
+
+
+class _Rollback:
+    """What stands beside a rollback must not stop it.
+
+    In force, values that are wrong or that reference mode does not have are left aside, and one
+    warning names them. Not the model and the seed, without which there is another forecast; and a
+    wrong argument is a mistake as ever.
+    """
+
+    def __init__(self, switch: str | None) -> None:
+        self._switch = switch
+        self._aside: list[str] = []
+
+    def take(self, said: _Said | None, use: Callable[[_Said], T], default: T) -> T:
+        if said is None:
+            return default
+        try:
+            return use(said)
+        except ValueError:
+            if self._switch is None or said.is_argument:
+                raise
+            return self._leave_aside(said, default)
+
+    def take_if(self, available: Callable[[str], bool], said: _Said | None, value: str, default: str) -> str:
+        """`value`, or the default if reference mode does not have it; without a rollback the engine refuses it."""
+        if said is None or self._switch is None or available(value):
+            return value
+        return self._leave_aside(said, default)
+
+    def _leave_aside(self, said: _Said, default: T) -> T:
+        self._aside.append(f'{said.origin} ("{said.text}")')
+        return default
+
+    def warn(self) -> None:
+        if self._aside:
+            warn(f"{self._switch} is in force: reference mode leaves {', '.join(self._aside)} aside")
 
 
 def seed_in_force(seed: int | None) -> int:
@@ -58,9 +123,14 @@ def model_in_force(model: Any) -> str:
     if model is None:
         found = variable("TOTO_MODEL_ID")
         return found[1] if found else BUNDLED_MODEL
-    if not isinstance(model, (str, os.PathLike)):
+    return folder_of(model)
+
+
+def folder_of(model: Any) -> str:
+    path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    if not isinstance(path, str):
         raise TypeError(f"the model is {model!r}, expected a folder or a name")
-    return os.fspath(model)
+    return path
 
 
 def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
@@ -68,6 +138,8 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
         return ""
     if isinstance(cache, (str, os.PathLike)):
         return os.fspath(cache)
+    if cache is not None and cache is not True:
+        raise TypeError(f"cache is {cache!r}, expected a folder, True or False")
     if found := variable("TOTO_CACHE_DIR"):
         return found[1]
     if found := variable("XDG_CACHE_HOME"):
@@ -76,8 +148,27 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
     return os.path.join(home[1], ".cache", "toto") if home else ""
 
 
+def backend_in_force() -> str:
+    """For reports alone: the kernels are always our own. engine_arguments() has refused what is neither."""
+    found = variable("TOTO_COMPILE_BACKEND")
+    return found[1] if found and found[1] in BACKENDS else BACKENDS[0]
+
+
+def _checked_backend(said: _Said) -> str:
+    if said.text not in BACKENDS:
+        raise ValueError(f'{said.origin} is "{said.text}", expected {" or ".join(BACKENDS)}')
+    return said.text
+
+
 def _log_plan(sentence: str) -> None:
     print(f"[plans] {sentence}", file=sys.stderr)
+
+
+def _logger(said: _Said) -> Callable[[str], None]:
+    for topic in said.text.split(","):
+        if topic.strip() != "plans":
+            raise ValueError(f'{said.origin} names "{topic.strip()}"; what can be logged is: plans')
+    return _log_plan
 
 
 def engine_arguments(
@@ -91,21 +182,37 @@ def engine_arguments(
     plan_cache_size: int | None,
 ) -> dict[str, Any]:
     """The keyword arguments of _native.Engine."""
-    most = 4 * _native.usable_cores()
-    if threads is None and (found := variable("TOTO_THREADS")):
-        threads = _number(*found, 1, most)
-    if plan_cache_size is None and (
-        found := variable("TORCHDYNAMO_CACHE_SIZE_LIMIT", "TORCHDYNAMO_RECOMPILE_LIMIT")
-    ):
-        plan_cache_size = _number(*found, 1, 1_000_000)
-    logs = variable("TOTO_LOGS")
-    return {
-        "mode": mode_in_force(mode),
-        "dtype": dtype if dtype is not None else (variable("TOTO_DTYPE") or ("", "f32"))[1],
-        "isa": isa if isa is not None else (variable("TOTO_ISA") or ("", "auto"))[1],
-        "threads": 0 if threads is None else whole_number("threads", threads, 1, most),
+    most_threads, most_plans = 4 * _native.usable_cores(), 1_000_000
+    mode, switch = _mode_in_force(mode)
+    rollback = _Rollback(switch)
+
+    def number(value: int | None, argument: str, most: int, default: int, *variables: str) -> int:
+        if value is not None:
+            return whole_number(argument, value, 1, most)
+        return rollback.take(
+            _said(argument, None, *variables), lambda said: _number(said.origin, said.text, 1, most), default
+        )
+
+    said_dtype, said_isa = _said("dtype", dtype, "TOTO_DTYPE"), _said("isa", isa, "TOTO_ISA")
+    stored = rollback.take(said_dtype, lambda said: _known(said, _native.dtype_name), "f32")
+    kernels = rollback.take(said_isa, lambda said: _known(said, _native.isa_name), "auto")
+    rollback.take(_said("", None, "TOTO_COMPILE_BACKEND"), _checked_backend, BACKENDS[0])
+    arguments = {
+        "mode": mode,
+        "dtype": rollback.take_if(lambda name: name in ("f32", "f64"), said_dtype, stored, "f32"),
+        "isa": rollback.take_if(_native.isa_available, said_isa, kernels, "auto"),
+        "threads": number(threads, "threads", most_threads, 0, "TOTO_THREADS"),
         "use_kv_cache": bool(use_kv_cache),
-        "plan_cache_size": whole_number("plan_cache_size", plan_cache_size or 256, 1, 1_000_000),
+        "plan_cache_size": number(
+            plan_cache_size,
+            "plan_cache_size",
+            most_plans,
+            256,
+            "TORCHDYNAMO_CACHE_SIZE_LIMIT",
+            "TORCHDYNAMO_RECOMPILE_LIMIT",
+        ),
         "cache_dir": _cache_folder(cache),
-        "on_plan": _log_plan if logs and "plans" in logs[1].split(",") else None,
+        "on_plan": rollback.take(_said("", None, "TOTO_LOGS"), _logger, None),
     }
+    rollback.warn()
+    return arguments

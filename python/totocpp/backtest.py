@@ -9,16 +9,16 @@ import json
 import math
 import os
 import tempfile
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._arrays import whole_number
+from ._arrays import text_of, whole_number
 from ._settings import seed_in_force
+from ._warnings import warn
 
 _FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.html")
 
@@ -153,7 +153,10 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
 def _decimal(name: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     if math.isnan(number) or not low <= number <= high:
         raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
     return number
@@ -194,7 +197,7 @@ def _checked(
         raise ValueError(f"windows and {which} are both given, expected a number of bars or a period, not both")
     if return_scale != 1 and transform == "price":
         raise ValueError(f"return_scale is {return_scale} with transform price, expected pct or log: prices are not scaled")
-    if isinstance(strategies, str):
+    if isinstance(strategies, str) or (strategies is not None and not isinstance(strategies, Iterable)):
         raise TypeError(f"strategies is {strategies!r}, expected a list of names")
     period = start is not None or end is not None
     return {
@@ -203,13 +206,13 @@ def _checked(
         "to": None if end is None else str(end),
         "decision_lag": whole_number("decision_lag", decision_lag, 1, 64),
         "context": whole_number("context", context, 1, 2**31 - 1),
-        "transform": transform,
+        "transform": text_of("transform", transform),
         "return_scale": _decimal("return_scale", return_scale, 1e-3, 1e6),
-        "point": point or ("median" if samples is None else "trimmed_mean_10"),
+        "point": text_of("point", point) if point is not None else ("median" if samples is None else "trimmed_mean_10"),
         "samples": None if samples is None else whole_number("samples", samples, 1, 1_000_000),
         "asset": _one_of("asset", asset, ("auto", "stock", "crypto")),
         "bars_per_year": None if bars_per_year is None else _decimal("bars_per_year", bars_per_year, 1, 1e8),
-        "strategies": None if strategies is None else list(strategies),
+        "strategies": None if strategies is None else [text_of("a strategy", name) for name in strategies],
         "ci_multiplier": _decimal("ci_multiplier", ci_multiplier, 0, 1e6),
         "tune_offsets": bool(tune_offsets),
         "fill": _one_of("fill", fill, ("open", "close")),
@@ -251,14 +254,18 @@ def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, set
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
             raise TypeError(f"backtest has no setting {name}; {hint}")
     checked = _checked(**settings)
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    elif not isinstance(data, Iterable):
+        raise TypeError(f"data is {data!r}, expected a file, a folder, a list of them or symbols with their frames")
+    elif not isinstance(data, Mapping):
+        data = list(data)
+    if not data:
+        raise ValueError("data is empty, expected at least one file or symbol")
     if isinstance(data, Mapping):
-        if not data:
-            raise ValueError("data is empty, expected at least one symbol")
         with tempfile.TemporaryDirectory() as folder:
             paths = [_write_bars(str(symbol), frame, Path(folder)) for symbol, frame in data.items()]
             return _run(engine, info, paths, checked, [str(symbol) for symbol in data])
-    if isinstance(data, (str, os.PathLike)):
-        data = [data]
     paths = [os.fspath(path) for path in data]
     return _run(engine, info, paths, checked, paths)
 
@@ -271,7 +278,7 @@ def _run(
     described.update(threads=info["threads"], seed=str(checked["seed"]), no_kv_cache=not info["use_kv_cache"])
     answer = _native.backtest(engine, paths, checked, json.dumps(described))
     for warning in answer["warnings"]:
-        warnings.warn(warning, stacklevel=4)
+        warn(warning)
     return Backtest(
         results=json.loads(answer["results"]),
         lookahead=answer["lookahead"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,15 @@ def forecast_dataset(
     num_cpus: float = 1,
     batch_size: int = 256,
     actor: type[ForecastActor] = ForecastActor,
+    time_col: str | None = None,
+    freq: Any = None,
     **arguments: Any,
 ) -> Any:
     """Forecasts a Ray Dataset with one series a row, `concurrency` batches at a time; a Dataset of answers.
 
-    A long pandas frame (unique_id, ds, y) is taken, too. actor: a subclass that does more with each
-    batch. arguments: of ForecastActor.
+    A long pandas frame (unique_id, ds, y) is taken, too, as totocpp.nixtla takes it: time_col ("ds")
+    and freq are for it. actor: a subclass that does more with each batch. arguments: of
+    ForecastActor.
 
     Runs as tasks, each worker process keeping its loaded model: tasks of a machine that is lost run
     elsewhere, while those given to a lost actor wait until there is room for a new one, for ever on
@@ -107,8 +110,10 @@ def forecast_dataset(
     import ray
 
     if hasattr(dataset, "groupby") and hasattr(dataset, "columns") and not hasattr(dataset, "map_batches"):
-        rows = list(_rows_of_frame(dataset, arguments))
+        rows = _rows_of_frame(dataset, time_col or "ds", freq, **arguments)
         dataset = ray.data.from_items(rows, override_num_blocks=max(1, min(len(rows) // batch_size, 1000)))
+    elif time_col is not None or freq is not None:
+        raise ValueError("time_col and freq are for long frames; in a Dataset a row holds the values of a series")
     return dataset.map_batches(
         _in_task,
         fn_args=(actor, (horizon, model), arguments),
@@ -118,10 +123,12 @@ def forecast_dataset(
     )
 
 
-def _rows_of_frame(frame: Any, arguments: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    id_col, target_col = arguments.get("id_col", "unique_id"), arguments.get("target_col", "y")
-    for name, part in frame.sort_values("ds", kind="stable").groupby(id_col, sort=True):
-        yield {id_col: name, target_col: part[target_col].to_numpy(np.float32)}
+def _rows_of_frame(
+    frame: Any, time_col: str, freq: Any, id_col: str = "unique_id", target_col: str = "y", **_: Any
+) -> list[dict[str, Any]]:
+    from .nixtla import series_of
+
+    return [{id_col: one.name, target_col: one.values} for one in series_of(frame, id_col, time_col, target_col, freq)]
 
 
 class _Backtester:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import _native, hub
-from ._arrays import Input, Inputs, as_float32, make_inputs, whole_number
-from ._settings import engine_arguments, model_in_force, seed_in_force
+from ._arrays import Input, Inputs, as_float32, make_inputs, text_of, whole_number
+from ._settings import engine_arguments, folder_of, model_in_force, seed_in_force
+from ._warnings import warn
 from .backtest import Backtest, run_backtest
 from .forecasts import SeriesForecast
 
@@ -25,11 +25,20 @@ DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 2**31 - 1
 
 
+def _decimal(value: Any) -> float:
+    if isinstance(value, str):  # which float() would read
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     if quantiles is DEFAULT_QUANTILES:
         return DEFAULT_QUANTILES
     try:
-        levels = tuple(float(level) for level in quantiles)
+        levels = tuple(_decimal(level) for level in quantiles)
     except TypeError:
         raise TypeError(f"quantiles is {quantiles!r}, expected a list of levels inside (0, 1)") from None
     for level in levels:
@@ -57,9 +66,9 @@ def _request(
         _levels(quantiles),
         0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
         DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
-        decode,
-        missing,
-        point,
+        text_of("decode", decode),
+        text_of("missing", missing),
+        text_of("point", point),
         whole_number("seed", seed, 0, 2**64 - 1),
         bool(independent_streams),
         bool(keep_samples) if keep_samples is not None else samples is not None,
@@ -117,16 +126,13 @@ class Engine:
         )
         self._arguments = arguments
         self._seed = seed_in_force(None)
-        self._native = _native.Engine(folder, **arguments)
+        self._native = _native.Engine(folder_of(folder), **arguments)
         self._name = name
         self._info = self._native.info()
         for warning in self._info["warnings"]:
-            warnings.warn(str(warning), stacklevel=3)
+            warn(str(warning))
         if not self.trained:
-            warnings.warn(
-                f"the model {self.name} is untrained: its weights are random, its numbers are no forecast",
-                stacklevel=3,
-            )
+            warn(f"the model {self.name} is untrained: its weights are random, its numbers are no forecast")
 
     @classmethod
     def from_pretrained(
@@ -208,6 +214,11 @@ class Engine:
         asked = (
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
         )  # fmt: skip
+        if not multivariate and ids is None and known_future is None:
+            # The usual call, without detours; else None.
+            answer = self._native.forecast_again(series, asked)
+            if answer is not None:
+                return answer
         return self._answer(series, asked, multivariate, ids, known_future)
 
     def _answer(
@@ -219,10 +230,7 @@ class Engine:
         known_future: Any = None,
     ) -> SeriesForecast | list[SeriesForecast]:
         if not multivariate and ids is None and known_future is None:
-            # The usual call, without detours; else None.
-            answer: Any = self._native.forecast_again(series, asked)
-            if answer is None:
-                answer = self._native.forecast_plain(series, self._request(asked))
+            answer: Any = self._native.forecast_plain(series, self._request(asked))
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
         inputs = make_inputs(series, multivariate, ids)
@@ -298,14 +306,16 @@ class Engine:
         seed: int | None = None,
     ) -> dict[str, Any]:
         """Is the engine right? The report of `toto verify`: {"passed", "checks": [...], ...}."""
+        if isinstance(modes, str):
+            raise TypeError(f"modes is {modes!r}, expected a list of modes")
         goldens = [golden] if isinstance(golden, (str, os.PathLike)) else list(golden)
         if golden_only and not goldens:
             raise ValueError("golden_only needs golden: there is nothing to check")
         report = _native.verify(
             str(self._info["path"]),
             goldens=[os.fspath(folder) for folder in goldens],
-            golden_only=golden_only,
-            modes=list(modes or []),
+            golden_only=bool(golden_only),
+            modes=[text_of("a mode", mode) for mode in modes or []],
             dtype=self.dtype,
             isa=self._arguments["isa"],
             threads=self._arguments["threads"],

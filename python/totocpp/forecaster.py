@@ -6,7 +6,6 @@ NumPy in, NumPy out; torch in, torch out, on the device it came from. PyTorch it
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,8 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import Float32, Input, Int64, UInt8, as_array, as_float32, is_torch, whole_number
+from ._settings import BACKENDS
+from ._warnings import warn
 from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
+from .pipeline import TORCH_DTYPES
 
 
 class MaskedTimeseries(NamedTuple):
@@ -86,6 +88,8 @@ class Toto:
     ) -> Toto:
         """As Engine.from_pretrained, which lists the arguments. Checkpoints are always read strictly."""
         _warn_of_device("map_location", map_location)
+        if not strict:
+            warn("strict=False has no meaning here: a checkpoint must hold every tensor, and nothing else is read")
         return cls(Engine.from_pretrained(model_id, **arguments))
 
     load_from_checkpoint = from_pretrained
@@ -98,15 +102,46 @@ class Toto:
     def model(self) -> Toto:
         return self
 
-    def to(self, device: Any = None, *_: Any, **__: Any) -> Toto:
+    def to(self, device: Any = None, dtype: Any = None, **others: Any) -> Toto:
+        """Nowhere: a warning for each thing that the model will not become."""
+        if is_torch(device) and type(device).__name__ == "dtype":  # as PyTorch allows it to stand first
+            device, dtype = None, device
         _warn_of_device("to", device)
+        if dtype is not None and "torch." + str(dtype).removeprefix("torch.") != TORCH_DTYPES[self._engine.dtype]:
+            warn(f"to: {dtype} has no meaning here, weights stay {self._engine.dtype}; use from_pretrained(dtype=...)")
+        for name, value in others.items():
+            if name not in ("non_blocking", "copy", "memory_format"):
+                raise TypeError(f"Toto.to() got an unexpected keyword argument {name!r}")
+            warn(f"to: {name}={value!r} has no meaning here, nothing is moved")
         return self
 
     def eval(self) -> Toto:
         return self
 
-    def compile(self, *_: Any, mode: str | None = None, **__: Any) -> Toto:
-        """Nothing is left to compile; a mode that differs from the engine's loads the model in it."""
+    def compile(
+        self,
+        *,
+        mode: str | None = None,
+        backend: Any = None,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        options: Any = None,
+        disable: bool = False,
+    ) -> Toto:
+        """Nothing is left to compile; a mode that differs from the engine's loads the model in it.
+
+        The other arguments of torch.compile have no meaning here and give a warning each.
+        """
+        without_meaning = {
+            "backend": None if backend in BACKENDS else backend,  # as TOTO_COMPILE_BACKEND
+            "fullgraph": fullgraph or None,
+            "dynamic": dynamic,
+            "options": options,
+            "disable": disable or None,
+        }
+        for argument, value in without_meaning.items():
+            if value is not None:
+                warn(f"compile: {argument}={value!r} has no meaning here, nothing is traced")
         if mode is not None and mode != self._engine.mode:
             function, (folder, arguments, name, seed) = self._engine.__reduce__()
             self._engine = function(folder, {**arguments, "mode": mode}, name, seed)
@@ -121,7 +156,7 @@ class Toto:
 
 def _warn_of_device(argument: str, device: Any) -> None:
     if device is not None and str(device) not in ("cpu", "auto"):
-        warnings.warn(f"{argument}: {device} has no meaning here, the model runs on the CPU", stacklevel=3)
+        warn(f"{argument}: {device} has no meaning here, the model runs on the CPU")
 
 
 def _batched(value: Any, batched: bool) -> Any:
@@ -129,10 +164,13 @@ def _batched(value: Any, batched: bool) -> Any:
 
 
 def _mask(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Any:
+    """What is not 0 counts, as in PyTorch; a cast would make 0.5 and 256 of uint8's range into 0."""
     mask = _batched(as_array(inputs.padding_mask), batched)
     if mask.shape != shape:
         raise ValueError(f"padding_mask has the shape {list(mask.shape)}, expected that of the series, {list(shape)}")
-    return mask
+    if mask.dtype.kind not in "biuf":
+        raise TypeError(f"padding_mask has values of type {mask.dtype}, expected truth values or numbers")
+    return mask != 0
 
 
 def _ids(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Int64 | None:
@@ -183,7 +221,7 @@ class TotoForecaster:
         batch = _make_batch(inputs, future_exogenous_variables)
         engine = self.model.engine
         if not use_kv_cache:
-            warnings.warn("use_kv_cache=False runs the uncached path of reference mode, which is slow", stacklevel=2)
+            warn("use_kv_cache=False runs the uncached path of reference mode, which is slow")
             engine = self.model.uncached()
         answers = engine.forecast_inputs(
             batch,

@@ -14,7 +14,8 @@ from gluonts.dataset.util import forecast_start
 from gluonts.model.forecast import QuantileForecast, SampleForecast
 from gluonts.model.predictor import Predictor
 
-from ._arrays import Input, as_float32, whole_number
+from ._arrays import Input, as_float32_each, whole_number
+from ._warnings import warn
 from .engine import DEFAULT_QUANTILES, MAX_HORIZON, Engine
 from .forecasts import SeriesForecast, level_name
 
@@ -43,11 +44,15 @@ class TotoPredictor(Predictor):  # type: ignore[misc]
         self.batch_size = whole_number("batch_size", batch_size, 1, 1_000_000)
         self.seed = seed
 
-    def predict(self, dataset: Any, num_samples: int | None = None, **_: Any) -> Iterator[Any]:
+    def predict(self, dataset: Any, num_samples: int | None = None, **others: Any) -> Iterator[Any]:
+        for name, value in others.items():  # GluonTS allows them, and predictors differ in what they take
+            warn(f"{name}={value!r} has no meaning here: there is no such argument")
         samples = num_samples if num_samples is not None else self.num_samples
         entries = iter(dataset)
         while batch := list(islice(entries, self.batch_size)):
-            targets = [as_float32(entry["target"], f'series "{entry.get("item_id", "")}"') for entry in batch]
+            targets = as_float32_each(
+                [entry["target"] for entry in batch], [str(entry.get("item_id", "")) for entry in batch]
+            )
             several = any(target.ndim == 2 for target in targets)
             drawn = samples if samples is not None or not several else DEFAULT_SAMPLES
             forecasts = self.engine.forecast_inputs(

@@ -8,14 +8,14 @@ Needs pandas.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ._arrays import Float32, as_float32
+from ._warnings import warn
 from .engine import Engine
 
 
@@ -46,23 +46,15 @@ class TotoFrame:
         and ALIAS-hi-80. quantiles: columns ALIAS-q-10. freq: the step, else taken from the times.
         Steps that are absent are missing values. options: of Engine.forecast.
         """
-        for column in (id_col, time_col, target_col):
-            if column not in df.columns:
-                raise ValueError(f"the frame has no column {column}, expected {id_col}, {time_col} and {target_col}")
-        if df.empty:
-            raise ValueError("the frame has no row, expected at least one")
         columns = _columns(self.alias, level, quantiles)
-        names, values, times = [], [], []
-        for name, part in df.groupby(id_col, sort=True, observed=True):
-            grid, series = _regular(part, str(name), time_col, target_col, freq)
-            names.append(name)
-            values.append(series)
-            times.append(grid)
+        series = series_of(df, id_col, time_col, target_col, freq)
         wanted = sorted(set(columns.values())) or [0.5]
-        forecasts = self.engine.forecast(values, h, quantiles=wanted, ids=[str(name) for name in names], **options)
+        forecasts = self.engine.forecast(
+            [one.values for one in series], h, quantiles=wanted, ids=[str(one.name) for one in series], **options
+        )
         parts = []
-        for name, grid, forecast in zip(names, times, forecasts):
-            part = pd.DataFrame({id_col: [name] * h, time_col: _after(grid, h), self.alias: forecast.mean})
+        for one, forecast in zip(series, forecasts):
+            part = pd.DataFrame({id_col: [one.name] * h, time_col: _after(one.grid, h), self.alias: forecast.mean})
             for column, quantile in columns.items():
                 part[column] = forecast.quantile(quantile)
             parts.append(part)
@@ -82,12 +74,33 @@ def _columns(alias: str, level: Sequence[float] | None, quantiles: Sequence[floa
     return columns
 
 
-class _Grid:
+class _Grid(NamedTuple):
     """The times of one series: the last one, and how to go on."""
 
-    def __init__(self, last: Any, step: Any) -> None:
-        self.last = last
-        self.step = step
+    last: Any
+    step: Any
+
+
+class FrameSeries(NamedTuple):
+    name: Any
+    grid: _Grid
+    values: Float32
+
+
+def series_of(frame: pd.DataFrame, id_col: str, time_col: str, target_col: str, freq: Any) -> list[FrameSeries]:
+    """The series of a long frame, by name, each in the order of time."""
+    for column in (id_col, time_col, target_col):
+        if column not in frame.columns:
+            raise ValueError(f"the frame has no column {column}, expected {id_col}, {time_col} and {target_col}")
+    if frame.empty:
+        raise ValueError("the frame has no row, expected at least one")
+    for column in (id_col, time_col):
+        if nameless := int(frame[column].isna().sum()):
+            raise ValueError(f"{nameless} of {len(frame)} rows have no {column}, expected one in each")
+    return [
+        FrameSeries(name, *_regular(part, str(name), time_col, target_col, freq))
+        for name, part in frame.groupby(id_col, sort=True, observed=True)
+    ]
 
 
 def _after(grid: _Grid, h: int) -> Any:
@@ -119,7 +132,7 @@ def _regular(part: pd.DataFrame, name: str, time_col: str, target_col: str, freq
     whole = pd.Series(values, index=pd.Index(times)).reindex(index)
     if int(whole.index.isin(times).sum()) != len(values):
         raise ValueError(f'series "{name}" has times that do not lie {step} apart, expected freq to fit them')
-    warnings.warn(f'series "{name}": {len(index) - len(values)} absent steps count as missing', stacklevel=4)
+    warn(f'series "{name}": {len(index) - len(values)} absent steps count as missing')
     return _Grid(last, step), whole.to_numpy(np.float32)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ._arrays import Float32, whole_number
-from ._settings import mode_in_force, variable
+from ._settings import BACKENDS, backend_in_force
+from ._warnings import warn
 from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
 
@@ -26,8 +26,7 @@ _DTYPES = {
     "double": "f64",
     "f64": "f64",
 }
-_TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
-_BACKENDS = ("native", "inductor")
+TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
 
 
 class TotoForecastSamples:
@@ -51,11 +50,13 @@ class TotoForecastSamples:
         return f"TotoForecastSamples(samples {list(self.samples.shape)})"
 
 
-def _warn_of(ignored: dict[str, tuple[Any, str]]) -> None:
-    """One warning for each of these arguments of our caller that was given."""
+def _warn_of(ignored: dict[str, tuple[Any, str]], unknown: dict[str, Any]) -> None:
+    """One warning for each of these arguments of our caller that was given, and for each unknown one."""
     for name, (value, why) in ignored.items():
         if value is not None:
-            warnings.warn(f"{name}={value!r} has no meaning here: {why}", stacklevel=3)
+            warn(f"{name}={value!r} has no meaning here: {why}")
+    for name, value in unknown.items():
+        warn(f"{name}={value!r} has no meaning here: there is no such argument")
 
 
 _MEMORY_IS_PLANNED = "memory is planned before a forecast starts, nothing is retried with fewer samples"
@@ -75,12 +76,7 @@ def _unless(known: bool, value: Any) -> Any:
 def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile: bool | None) -> str | None:
     """None: what the environment says. Switched off means eager, whose place `reference` takes."""
     wanted = torch_compile if torch_compile is not None else compile_model
-    if wanted is False:
-        return "reference"
-    if compile_mode is not None:
-        return compile_mode
-    # Asked for, so TOTO_COMPILE=0 loses; the rollback switch does not.
-    return mode_in_force(None) if wanted else None
+    return "reference" if wanted is not None and not wanted else compile_mode
 
 
 class TotoPipeline:
@@ -89,7 +85,7 @@ class TotoPipeline:
     def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
         self.engine = engine
         self._about = {  # the part of last_run_metadata that does not change
-            "torch_dtype": _TORCH_DTYPES[engine.dtype],
+            "torch_dtype": TORCH_DTYPES[engine.dtype],
             "torch_compile_requested": torch_compile_requested,
             "torch_compile_success": engine.mode != "reference",
             "torch_compile_mode": engine.mode,
@@ -127,7 +123,8 @@ class TotoPipeline:
         torch_compile or compile_model: False is reference mode. compile_mode: the execution mode
         (default, reduce-overhead, max-autotune, reference). torch_dtype: float32, bfloat16 or int8.
         cache_policy: "never" keeps no packed weights on disk, "prefer" is the default.
-        warmup_sequence: forecasts a series of this length once, so that plans are made.
+        warmup_sequence: predicts a step of a series of this length once, with predict()'s usual
+        num_samples, so that its plan is made.
         """
         cpu = device_map is None or str(device_map) in ("cpu", "auto")
         stored = str(torch_dtype).removeprefix("torch.") in (*_DTYPES, "auto")
@@ -135,7 +132,7 @@ class TotoPipeline:
             {
                 "device_map": (_unless(cpu, device_map), "the model runs on the CPU"),
                 "torch_dtype": (_unless(stored, torch_dtype), "weights are float32, bfloat16 or int8; float32 is used"),
-                "compile_backend": (_unless(compile_backend in _BACKENDS, compile_backend), "the backend is native"),
+                "compile_backend": (_unless(compile_backend in BACKENDS, compile_backend), "the backend is native"),
                 "cache_policy": (
                     _unless(cache_policy in ("prefer", "never"), cache_policy),
                     "packed weights are kept (prefer) or not (never)",
@@ -143,8 +140,8 @@ class TotoPipeline:
                 "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                 "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                 "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
-                **{name: (value, "there is no such argument") for name, value in others.items()},
-            }
+            },
+            others,
         )
         engine = Engine.from_pretrained(
             model_id,
@@ -158,15 +155,15 @@ class TotoPipeline:
             force_download=force_download,
             token=token,
         )
-        named = compile_backend if compile_backend in _BACKENDS else (variable("TOTO_COMPILE_BACKEND") or ("", "native"))[1]
         pipeline = cls(
             engine,
             torch_compile_requested=bool(torch_compile if torch_compile is not None else compile_model),
-            backend=str(named),
+            backend=compile_backend if compile_backend in BACKENDS else backend_in_force(),
         )
         if warmup_sequence:
-            length = whole_number("warmup_sequence", warmup_sequence, 0, 2**31 - 1)
-            engine.forecast(np.zeros(length, np.float32), 1, context=length)
+            length = whole_number("warmup_sequence", warmup_sequence, 0, MAX_CONTEXT)
+            pipeline.predict(np.zeros(length, np.float32), 1)
+            pipeline.last_run_metadata = {}
             engine.finish_warm_up()
         return pipeline
 
@@ -207,14 +204,17 @@ class TotoPipeline:
                     "max_oom_retries": (max_oom_retries, _MEMORY_IS_PLANNED),
                     "min_samples_per_batch": (min_samples_per_batch, _MEMORY_IS_PLANNED),
                     "min_num_samples": (min_num_samples, _MEMORY_IS_PLANNED),
-                    **{name: (value, "there is no such argument") for name, value in others.items()},
-                }
+                },
+                others,
             )
         asked = (
             horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
             "sample", missing, "mean", independent_streams, None,
         )  # fmt: skip
-        answers = self.engine._answer(context, asked, multivariate, ids)
+        usual = not multivariate and ids is None
+        answers = self.engine._native.forecast_again(context, asked) if usual else None
+        if answers is None:
+            answers = self.engine._answer(context, asked, multivariate, ids)
         if isinstance(answers, SeriesForecast):
             answers = [answers]
         self.last_run_metadata = {

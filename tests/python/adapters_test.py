@@ -100,6 +100,9 @@ class Nixtla(unittest.TestCase):
             ("give freq", good.iloc[[0, 1, 5]], {}),
             ("do not lie", good.iloc[[0, 1, 5]], {"freq": "2D"}),
             ("level 100", good, {"level": [100]}),
+            ("1 of 9 rows have no unique_id", good.assign(unique_id=[None, *"aaaaaaaa"]), {}),
+            ("9 of 9 rows have no unique_id", good.assign(unique_id=np.nan), {}),
+            ("1 of 9 rows have no ds", good.assign(ds=[pd.NaT, *good["ds"][1:]]), {}),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
                 toto.forecast(frame, h=2, **arguments)
@@ -127,6 +130,8 @@ class GluonTs(unittest.TestCase):
         self.assertEqual(str(forecasts[0].start_date), "2024-07-19")
         sampled = next(iter(predictor.predict(self.dataset(), num_samples=20)))
         self.assertEqual(sampled.samples.shape, (20, 7))
+        with self.assertWarnsRegex(UserWarning, "num_workers=2 has no meaning here: there is no such argument"):
+            next(predictor.predict(self.dataset(), num_workers=2))
 
     def test_evaluation(self) -> None:
         from gluonts.evaluation import Evaluator, make_evaluation_predictions

@@ -82,6 +82,14 @@ class Backtests(unittest.TestCase):
             (ValueError, "asset is 'bond', expected auto, stock or crypto", FILES[0], {"asset": "bond"}),
             (ValueError, "decision_lag is 65", FILES[0], {"decision_lag": 65}),
             (ValueError, "data is empty", {}, {}),
+            (ValueError, "data is empty", [], {}),
+            (ValueError, "data is empty", iter(()), {}),
+            (TypeError, "^transform is None, expected text$", FILES[0], {"transform": None}),
+            (TypeError, "^point is 3, expected text$", FILES[0], {"point": 3}),
+            (TypeError, "^a strategy is 3, expected text$", FILES[0], {"strategies": [3]}),
+            (TypeError, "^strategies is 3, expected a list of names$", FILES[0], {"strategies": 3}),
+            (ValueError, "^return_scale is 10{400}, expected", FILES[0], {"return_scale": 10**400}),
+            (TypeError, "data is None, expected a file", None, {}),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 quietly(data, **settings)

@@ -83,6 +83,20 @@ class Ray(unittest.TestCase):
         for row in rows:
             np.testing.assert_array_equal(found[row["unique_id"]], engine().forecast(row["y"], 7).mean)
 
+    def test_0_a_frame_and_its_columns(self) -> None:
+        import pandas as pd
+        import ray
+
+        days = pd.date_range("2024", periods=80)
+        frame = pd.DataFrame({"unique_id": "a", "time": days, "y": wave(80)}).drop(index=[30])
+        with self.assertWarnsRegex(UserWarning, "1 absent steps"):
+            (answer,) = forecast_dataset(frame, 5, time_col="time", freq="D").take_all()
+        gap = wave(80)
+        gap[30] = np.nan
+        np.testing.assert_array_equal(answer["mean"], engine().forecast(gap, 5).mean)
+        with self.assertRaisesRegex(ValueError, "time_col and freq are for long frames"):
+            forecast_dataset(ray.data.from_items([{"unique_id": "a", "y": wave()}]), 5, time_col="ds")
+
     def test_1_backtests_of_a_universe(self) -> None:
         files = [DATA / "AAPL.csv", DATA / "BTCUSD.csv", DATA / "GOOGL.csv"]
         run = backtest_universe(files, concurrency=2, windows=4)
@@ -131,6 +145,36 @@ class Ray(unittest.TestCase):
         for name, forecast in zip(series, engine().forecast(list(series.values()), 30, samples=16)):
             np.testing.assert_array_equal(found[name]["mean"], forecast.mean)
             np.testing.assert_array_equal(found[name]["0.9"], forecast.quantiles["0.9"])
+
+
+@needs("pandas")
+class Frames(unittest.TestCase):
+    """Long frames become rows before any machine is asked, so this needs none."""
+
+    def test_rows_are_the_series_of_the_adapter(self) -> None:
+        import pandas as pd
+
+        from totocpp.distributed import _rows_of_frame
+        from totocpp.nixtla import TotoFrame
+
+        names = pd.Categorical(["a"] * 100 + ["b"] * 50, categories=["a", "b", "never seen"])
+        frame = pd.DataFrame(
+            {"name": names, "time": [*range(100), *range(50)], "value": [*wave(100), *wave(50, level=3)]}
+        ).drop(index=[20, 21])
+        columns = {"id_col": "name", "time_col": "time", "target_col": "value"}
+        with self.assertWarnsRegex(UserWarning, "2 absent steps"):
+            rows = _rows_of_frame(frame.sample(frac=1, random_state=0), freq=None, **columns)
+            answer = TotoFrame(engine()).forecast(frame, 4, **columns)
+        self.assertEqual([row["name"] for row in rows], ["a", "b"])
+        forecasts = engine().forecast([row["value"] for row in rows], 4)
+        np.testing.assert_array_equal(np.concatenate([f.mean for f in forecasts]), answer["Toto"])
+        for sentence, wrong in (
+            ("has the time 3 twice", pd.concat([frame, frame.iloc[3:4]])),
+            ("1 of 148 rows have no name", frame.assign(name=[None, *frame["name"][1:]])),
+            ("no column time", frame.drop(columns="time")),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
+                _rows_of_frame(wrong, freq=None, **columns)
 
 
 @needs("fugue", "pandas")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -15,6 +17,7 @@ import numpy as np
 from support import DATA, GOLDEN, command, engine, error_of, read_safetensors, run_command, wave
 
 import totocpp
+from totocpp._arrays import as_float32
 
 
 class Shapes(unittest.TestCase):
@@ -115,6 +118,7 @@ class SameBits(unittest.TestCase):
         values = np.round(wave(60) * 64) / 64
         table = np.stack([values, values + 1, values - 3])
         raw = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:]
+        self.assertTrue(as_float32(raw.view(np.float32)).flags.aligned)
         numbers: list[object] = values.tolist()
         numbers[3], numbers[7], numbers[9] = None, 11, float("nan")
         for given in (
@@ -171,6 +175,24 @@ class SameBits(unittest.TestCase):
         np.testing.assert_array_equal(samples, kept)
         with self.assertRaisesRegex(AttributeError, "no attribute 'avarage'"):
             _ = engine().forecast(wave(), 5).avarage
+
+    def test_calls_of_all_sizes_after_each_other(self) -> None:
+        """They hand their memory on; nothing else."""
+        long, short, none = wave(300), wave(7, level=3), np.full(4, np.nan)
+        kept = []
+        for given in ([long, short], long, [short] * 5, short, [long, none], none, [short, long, long], [[1.0, 2.0]], long):
+            try:
+                answers = engine().forecast(given, 3, samples=4)
+            except ValueError as error:
+                self.assertIn("no value, all 4 are missing", str(error))
+                continue
+            many = isinstance(answers, list)
+            self.assertEqual(len(answers) if many else 1, len(given) if isinstance(given, list) else 1)
+            kept += zip(given if many else [given], answers if many else [answers])
+        for series, answer in kept:
+            (named,) = engine().forecast([series], 3, samples=4, ids=["a"])
+            np.testing.assert_array_equal(answer.samples, named.samples)
+            np.testing.assert_array_equal(answer.level_values, named.level_values)
 
     def test_input_is_not_touched_and_answers_are_the_callers(self) -> None:
         values = wave()
@@ -240,6 +262,31 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, "quantiles is 0.5", wave(), 3, quantiles=0.5)
         self.refused(TypeError, "the series holds text, expected numbers", [1.0, "x"], 3)
         self.refused(TypeError, "series 1 holds something that is no number", [wave(), [1.0, {}]], 3)
+        self.refused(TypeError, "^the series is None, expected a list or an array of numbers$", None, 3)
+        self.refused(TypeError, "^series 1 is 1.0, expected a list or an array", [wave(), 1.0], 3)
+        self.refused(TypeError, "^series 1 is None, expected a list or an array", [[1.0], None], 3)
+        self.refused(TypeError, '^series "a" is 2, expected a list or an array', {"a": 2}, 3)
+        for name in ("decode", "missing", "point"):
+            for wrong in (3, None):
+                self.refused(TypeError, f"^{name} is {wrong}, expected text$", wave(), 3, **{name: wrong})
+        self.refused(TypeError, r"^ids\[0\] is 1, expected text$", [wave(), wave()], 3, ids=[1, 2])
+        self.refused(TypeError, "^ids is 'ab', expected a list of names", [wave(), wave()], 3, ids="ab")
+        self.refused(TypeError, "^ids is 3, expected a list of names", wave(), 3, ids=3)
+        self.refused(TypeError, "expected a list of levels", wave(), 3, quantiles="5")
+        for name in ("mode", "dtype", "isa"):
+            with self.assertRaisesRegex(TypeError, f"^{name} is 3, expected text$"):
+                totocpp.Engine.from_pretrained(**{name: 3})
+        with self.assertRaisesRegex(TypeError, "^cache is 3, expected a folder"):
+            totocpp.Engine.from_pretrained(cache=3)
+        with self.assertRaisesRegex(TypeError, "^the model is 3, expected a folder or a name$"):
+            totocpp.Engine(3)
+        with self.assertRaisesRegex(TypeError, "^modes is 'all', expected a list"):
+            engine().verify(modes="all")
+
+    def test_wrong_kinds_that_only_the_library_sees(self) -> None:
+        for batch in ([(1, wave()[np.newaxis], None, None, 0, None)], [("", wave(), None, None, 0, None)]):
+            with self.assertRaisesRegex(TypeError, "^an argument is of the wrong kind"):
+                engine().forecast_inputs(batch, 3)
 
     def test_wrong_values_are_value_errors(self) -> None:
         self.refused(ValueError, "horizon is 0, expected 1 to 100000", wave(), 0)
@@ -259,13 +306,38 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, r"shape \[2, 2, 8\]", np.zeros((2, 2, 8)), 3)
         self.refused(ValueError, "one length for all", [wave(5), wave(6)], 3, multivariate=True)
         self.refused(ValueError, "needs multivariate=True", wave(), 3, known_future=wave(3))
-        for level in (0, 1, 1.5, -0.1, float("nan")):
+        for ids in ([], ["a"], ["a", "b", "c"]):
+            self.refused(ValueError, f"^ids has {len(ids)} names, expected one for each of the 2", [wave()] * 2, 3, ids=ids)
+        self.refused(ValueError, "^ids has 2 names", wave(), 3, ids=["a", "b"])
+        for huge in (10**400, -(10**400)):
+            self.refused(ValueError, r"holds a whole number beyond float64.*float32 \(3.4e38\)", [1, huge], 3)
+            self.refused(ValueError, "^series 1 holds a whole number beyond", [[1.0], [2.0, huge]], 3)
+        for level in (0, 1, 1.5, -0.1, float("nan"), 10**400):
             self.refused(ValueError, "outside the open interval", wave(), 3, quantiles=[level])
 
     def test_too_much_is_refused_before_memory_is_taken(self) -> None:
         self.refused(MemoryError, "MB are free", wave(), 100_000, samples=1_000_000)
         for huge in (np.broadcast_to(np.float32(1), (2**45,)), np.broadcast_to(1.0, (2**20, 2**20))):
             self.refused(MemoryError, r"the series needs \d+ MB and \d+ MB are free", huge, 3)
+
+    def test_a_batch_is_refused_as_a_whole(self) -> None:
+        """Series that are small, each for itself. Without memory to spare: a failure must not take the machine's."""
+        code = (
+            "import resource, numpy as np, totocpp\n"
+            "engine = totocpp.Engine.from_pretrained(cache=False)\n"
+            "taken = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (taken + (2 << 30),) * 2)\n"
+            "view = np.broadcast_to(np.float32(1), (1 << 20,))\n"
+            "for given in ([view] * 200_000, dict.fromkeys(range(200_000), view), [np.ma.array(view)] * 200_000):\n"
+            "    try:\n"
+            "        engine.forecast(given, 3)\n"
+            "    except MemoryError as error:\n"
+            "        print(error)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for sentence in done.stdout.splitlines():
+            self.assertRegex(sentence, r"^the series needs \d+ MB and \d+ MB are free")
+        self.assertEqual(len(done.stdout.splitlines()), 3)
 
     def test_the_sentences_are_the_commands(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -299,6 +371,37 @@ class Settings(unittest.TestCase):
         for name, value in (("TOTO_THREADS", "x"), ("TOTO_DISABLE_COMPILE", "maybe"), ("TOTO_SEED", "-1")):
             with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
                 totocpp.Engine.from_pretrained().forecast(wave(), 1)
+
+    def test_the_rollback_leaves_aside_what_would_stop_it(self) -> None:
+        wrong = {
+            "TOTO_THREADS": "x",
+            "TOTO_ISA": "sse9",
+            "TOTO_LOGS": "everything",
+            "TOTO_COMPILE_BACKEND": "cuda",
+            "TORCHDYNAMO_CACHE_SIZE_LIMIT": "0",
+            "TOTO_COMPILE_MODE": "fast",
+        }
+        for switch in ({"TOTO_DISABLE_COMPILE": "1"}, {"TOTO_COMPILE": "0"}):
+            with mock.patch.dict(os.environ, {**switch, **wrong, "TOTO_DTYPE": "int8"}):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    rolled_back = totocpp.Engine.from_pretrained()
+                self.assertEqual((rolled_back.mode, rolled_back.dtype), ("reference", "f32"))
+                ((sentence, where),) = [(str(warning.message), warning.filename) for warning in caught]
+                self.assertEqual(where, __file__)
+                self.assertIn(f"{next(iter(switch))} is in force: reference mode leaves ", sentence)
+                for said in (*(f'{n} ("{v}")' for n, v in wrong.items() if n != "TOTO_COMPILE_MODE"), 'TOTO_DTYPE ("int8")'):
+                    self.assertIn(said, sentence)
+        with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
+            with self.assertWarnsRegex(UserWarning, 'leaves dtype \\("bf16"\\) aside'):  # there is such a type
+                self.assertEqual(totocpp.Engine.from_pretrained(dtype="bf16").dtype, "f32")
+            with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # there is none: a mistake
+                totocpp.Engine.from_pretrained(dtype="int9")
+            self.assertEqual(totocpp.Engine.from_pretrained(dtype="f64").dtype, "f64")
+            self.assertEqual(totocpp.Engine.from_pretrained(mode="default", dtype="int8").dtype, "int8")
+        for name, value in wrong.items():
+            with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
+                totocpp.Engine.from_pretrained()
 
     def test_facts(self) -> None:
         self.assertEqual(engine().name, "toto-mini")

@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import re
 import unittest
+import warnings
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,11 @@ class Tutorial(unittest.TestCase):
         np.testing.assert_array_equal(apart[0, 0], alone[0, 0])
         mask = np.ones(rows.shape, bool)
         mask[:, :32] = False
-        self.assertFalse(np.array_equal(forecaster.forecast(inputs(rows, padding_mask=mask), 5).mean, one))
+        masked = forecaster.forecast(inputs(rows, padding_mask=mask), 5).mean
+        self.assertFalse(np.array_equal(masked, one))
+        for counts in (0.5, 256, -1, 512.0):  # whatever is not 0
+            told = forecaster.forecast(inputs(rows, padding_mask=np.where(mask, counts, 0)), 5).mean
+            np.testing.assert_array_equal(told, masked)
 
     def test_known_futures(self) -> None:
         rows = np.stack([wave(96), wave(96, level=3)])
@@ -82,6 +87,8 @@ class Tutorial(unittest.TestCase):
             TotoForecaster(object())  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "padding_mask has the shape"):
             forecaster.forecast(inputs(wave()[np.newaxis], padding_mask=np.ones((1, 3), bool)), 5)
+        with self.assertRaisesRegex(TypeError, "padding_mask has values of type <U1"):
+            forecaster.forecast(inputs(wave()[np.newaxis], padding_mask=np.full((1, 512), "1")), 5)
         with self.assertRaisesRegex(ValueError, "id_mask holds fractions"):
             forecaster.forecast(inputs(wave()[np.newaxis], id_mask=np.full((1, 512), 0.5)), 5)
         with self.assertRaisesRegex(ValueError, r"shape \[512\]"):
@@ -94,6 +101,29 @@ class Tutorial(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "slow"):
             TotoForecaster(toto).forecast(inputs(wave(64)[np.newaxis]), 3, use_kv_cache=False)
         self.assertEqual(toto.compile(mode="reduce-overhead").engine.mode, "reduce-overhead")
+
+
+    def test_arguments_without_meaning_are_said(self) -> None:
+        toto = Toto(engine())
+        for sentence, call in (
+            ("to: bfloat16 has no meaning here, weights stay f32", lambda: toto.to(dtype="bfloat16")),
+            ("to: non_blocking=True has no meaning here", lambda: toto.to("cpu", non_blocking=True)),
+            ("compile: backend='eager' has no meaning here", lambda: toto.compile(backend="eager")),
+            ("compile: fullgraph=True has no meaning here", lambda: toto.compile(fullgraph=True)),
+            ("compile: dynamic=False has no meaning here", lambda: toto.compile(dynamic=False)),
+            ("strict=False has no meaning here", lambda: Toto.from_pretrained("toto-mini", strict=False)),
+        ):
+            with self.subTest(sentence), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call()
+            self.assertEqual([warning.filename for warning in caught], [__file__])
+            self.assertIn(sentence, str(caught[0].message))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            toto.to("cpu", "float32").compile(backend="inductor", mode="default", fullgraph=False).to(dtype=None)
+        for call in (lambda: toto.to(dtyp="x"), lambda: toto.compile(mod="x"), lambda: Toto.from_pretrained(strikt=1)):
+            with self.assertRaisesRegex(TypeError, "unexpected keyword argument"):
+                call()
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
@@ -156,6 +186,15 @@ class Torch(unittest.TestCase):
             np.testing.assert_array_equal(engine().forecast(given, 5).mean, expected)
         pipe = totocpp.TotoPipeline.from_pretrained(torch_dtype=torch.bfloat16)
         self.assertEqual(pipe.predict(torch.from_numpy(values), 3, num_samples=4)[0].samples.shape, (4, 3))
+
+    def test_a_type_may_stand_first(self) -> None:
+        import torch
+
+        with self.assertWarnsRegex(UserWarning, "to: torch.bfloat16 has no meaning here, weights stay f32"):
+            Toto(engine()).to(torch.bfloat16)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Toto(engine()).to(torch.device("cpu"), torch.float32)
 
     def test_beside_pytorch_in_one_process(self) -> None:
         import torch

@@ -87,8 +87,15 @@ class Modes(unittest.TestCase):
                 pipe.predict(wave(), 1, num_samples=2)
                 self.assertEqual(pipe.last_run_metadata["torch_compile_mode"], mode)
                 self.assertEqual(pipe.last_run_metadata["torch_compile_success"], mode != "reference")
-        with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
-            self.assertEqual(pipeline(torch_compile=True).engine.mode, "reference")
+        for off in (0, np.False_):
+            self.assertEqual(pipeline(torch_compile=off).engine.mode, "reference")
+        for switch in ({"TOTO_DISABLE_COMPILE": "1"}, {"TOTO_COMPILE": "0"}):
+            with mock.patch.dict(os.environ, switch):
+                self.assertEqual(pipeline(torch_compile=True).engine.mode, "reference")
+                self.assertEqual(pipeline(compile_mode="reduce-overhead").engine.mode, "reduce-overhead")
+                with self.assertWarnsRegex(UserWarning, 'reference mode leaves dtype \\("bf16"\\) aside') as caught:
+                    self.assertEqual(pipeline(torch_dtype="bfloat16").engine.dtype, "f32")
+                self.assertEqual(caught.filename, __file__)
         with self.assertRaisesRegex(ValueError, 'unknown mode "fast"'):
             pipeline(compile_mode="fast")
 
@@ -99,6 +106,9 @@ class Modes(unittest.TestCase):
 
     def test_a_warm_up_makes_the_plans(self) -> None:
         pipe = pipeline(compile_mode="reduce-overhead", warmup_sequence=512)
+        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (1, 0))
+        self.assertEqual(pipe.last_run_metadata, {})
+        pipe.predict(wave(), 1)
         self.assertEqual((pipe.engine.plans, pipe.engine.replans), (1, 0))
 
 
@@ -130,6 +140,8 @@ class Warnings(unittest.TestCase):
         self.assertIn("max_oom_retries=1", sentence)
         (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, num_sample=3))
         self.assertIn("num_sample=3 has no meaning here: there is no such argument", sentence)
+        (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, freq=None))
+        self.assertIn("freq=None has no meaning here: there is no such argument", sentence)
 
     def test_usual_arguments_have_none(self) -> None:
         arguments = {"device_map": "cpu", "torch_dtype": "float32", "compile_backend": "inductor", "torch_compile": True}

@@ -38,7 +38,12 @@ class Sessions(unittest.TestCase):
 
     def test_refusals(self) -> None:
         session = engine().session(np.stack([wave(100), wave(100)]), multivariate=True)
-        for kind, values in ((ValueError, np.zeros((3, 4))), (ValueError, np.zeros((2, 2, 2))), (TypeError, "x")):
+        for kind, values in (
+            (ValueError, 3.5),
+            (ValueError, np.zeros((3, 4))),
+            (ValueError, np.zeros((2, 2, 2))),
+            (TypeError, "x"),
+        ):
             with self.subTest(str(values)), self.assertRaises(kind):
                 session.append(values)
         with self.assertRaisesRegex(ValueError, "infinite"):
@@ -48,6 +53,14 @@ class Sessions(unittest.TestCase):
             engine().session(np.zeros((2, 8)))
         with self.assertRaisesRegex(ValueError, "max_length is 0"):
             engine().session(wave(), max_length=0)
+
+    def test_timings_are_those_of_the_latest_forecast(self) -> None:
+        session = engine().session(wave())
+        engine().forecast(wave(), 3)
+        before = engine().timings["call"]
+        session.forecast(2000, samples=64)
+        self.assertNotEqual(engine().timings["call"], before)
+        self.assertGreaterEqual(engine().timings["call"], engine().timings["total"])
 
     def test_old_points_go(self) -> None:
         session = engine().session(wave(100), max_length=80)

@@ -1,0 +1,15 @@
+"""Warnings that point at the caller's line, however deep in the package their reason was found."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+
+def warn(sentence: str) -> None:
+    level = 1
+    caller: FrameType | None = sys._getframe()
+    while caller is not None and str(caller.f_globals.get("__name__")).partition(".")[0] == __package__:
+        level, caller = level + 1, caller.f_back
+    warnings.warn(sentence, stacklevel=level)
