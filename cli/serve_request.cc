@@ -173,10 +173,6 @@ bool is_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1";
-}
-
 }  // namespace
 
 void add_serve_options(Command& command, ServeFlags& flags) {
@@ -248,7 +244,7 @@ ServeRequest make_serve_request(ServeFlags flags) {
     http.tls_key = key->text;
   }
   request.service.access.api_key = read_key(flags);
-  request.service.access.loopback = is_loopback(http.host);
+  request.service.access.loopback = server::is_loopback(http.host);
   if (const auto cors = find_choice(flags.cors, "--cors", {"TOTO_SERVE_CORS"})) {
     if (!cors->text.starts_with("http://") && !cors->text.starts_with("https://")) {
       fail(ErrorCode::invalid_argument, "{} is {}, expected an origin such as https://example.org",

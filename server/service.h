@@ -93,6 +93,8 @@ class Service final : public HttpHandler {
   void run(const CallPtr& call, std::function<void()> work);
   void guarded(const CallPtr& call, const std::function<void()>& work);
   void send(const CallPtr& call, Response response) const;
+  std::optional<Response> refuse(const Request& request) const;
+  void add_headers(const Request& request, Response& response) const;
   void send_json(const CallPtr& call, std::string body) const;
   void send_error(const CallPtr& call, const Error& error) const;
   void forecast(const CallPtr& call, Plan plan);
