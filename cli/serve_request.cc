@@ -68,6 +68,10 @@ void read_limits(const ServeFlags& flags, ServeRequest& request) {
   if (const auto n = find_choice(flags.max_samples, "--max-samples", {"TOTO_SERVE_MAX_SAMPLES"})) {
     limits.max_samples = whole_number(*n, 1, kMaxSamples);
   }
+  if (const auto memory =
+          find_choice(flags.max_memory, "--max-memory", {"TOTO_SERVE_MAX_MEMORY"})) {
+    limits.max_memory = byte_count(*memory, 1024, std::size_t{1} << 40);
+  }
   if (const auto n =
           find_choice(flags.max_connections, "--max-connections", {"TOTO_SERVE_MAX_CONNECTIONS"})) {
     request.http.max_connections = static_cast<std::size_t>(whole_number(*n, 1, 100'000));
@@ -198,6 +202,8 @@ void add_serve_options(Command& command, ServeFlags& flags) {
               "steps a request may ask for (default 100000)")
       .option("--max-samples", "N", flags.max_samples,
               "paths a request may ask for (default 1000000)")
+      .option("--max-memory", "SIZE", flags.max_memory,
+              "bytes of series and paths a request may take: 256M, 1G (default 256M)")
       .option("--max-connections", "N", flags.max_connections,
               "connections at a time (default 1024)")
       .option("--max-sessions", "N", flags.max_sessions, "streaming sessions kept (default 64)")

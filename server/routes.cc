@@ -267,9 +267,8 @@ void Service::answer_session(const CallPtr& call, std::shared_ptr<StreamSession>
                              std::vector<float> points, std::optional<ForecastOptions> options,
                              bool reports_point) {
   if (options) {
-    Series shape;
-    shape.num_variates = static_cast<int>(session->targets.size());
-    check_size(options_.limits, {shape}, *options);
+    const SeriesShape shape{.num_variates = session->targets.size()};
+    check_size(options_.limits, {&shape, 1}, *options);
     options->cancelled = [this, gone = call->gone] { return cancelled_ || gone->load(); };
   }
   auto answer = std::make_shared<Answer>();

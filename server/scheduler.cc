@@ -15,10 +15,7 @@ constexpr double kTurnCost = 1 << 20;
 double cost_of(const Series& series, const ForecastOptions& options) {
   const double context =
       static_cast<double>(std::min<std::size_t>(series.length(), options.max_context));
-  const double paths = options.num_samples > 0 ? options.num_samples
-                       : options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths
-                                                                                  : 1;
-  return series.num_variates * (context + paths * options.horizon);
+  return series.num_variates * (context + num_paths(options) * options.horizon);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -36,6 +33,11 @@ Error deadline_error() {
 }
 
 }  // namespace
+
+double num_paths(const ForecastOptions& options) {
+  if (options.num_samples > 0) return options.num_samples;
+  return options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths : 1;
+}
 
 double answer_values(const ForecastOptions& options, double num_variates) {
   double a_step = 3 + static_cast<double>(options.quantiles.size());  // mean, median, point

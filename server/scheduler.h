@@ -128,3 +128,5 @@ class Scheduler {
 double answer_values(const ForecastOptions& options, double num_variates);
 
 }  // namespace toto::server
+// Paths drawn at a time for a variate; 1 where none is sampled.
+double num_paths(const ForecastOptions& options);

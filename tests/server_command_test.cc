@@ -73,6 +73,7 @@ TEST_F(Serve, EveryFlagHasAVariable) {
                                                     {"max-series", "0"},
                                                     {"max-horizon", "0"},
                                                     {"max-samples", "0"},
+                                                    {"max-memory", "1Q"},
                                                     {"max-sessions", "0"},
                                                     {"max-connections", "0"},
                                                     {"shadow-rate", "2"},
@@ -144,7 +145,7 @@ TEST_F(Serve, SettingsAreShownWithTheirOrigin) {
       EXPECT_TRUE(has(text, "(default " + (value == "0" ? "off" : value))) << text;
     }
   }
-  EXPECT_EQ(count, 19u);
+  EXPECT_EQ(count, 20u);
   file("toto.conf", "serve-port = 70000\n");
   expect_refusal(2, {"toto.conf:1: serve-port", "65535"}, {"serve"});
 }
@@ -185,7 +186,6 @@ TEST_F(Serve, TalksTls) {
   EXPECT_EQ(stop(SIGINT).exit_code, 0);
 }
 
-TEST_F(Serve, AnswersAsTheCommandLine) {
 // The refusal of a body that is still being sent arrives, and is not lost with the connection.
 TEST_F(Serve, RefusalsArriveOverTls) {
   make_key_pair();
@@ -205,6 +205,7 @@ TEST_F(Serve, RefusalsArriveOverTls) {
       << result.err;
 }
 
+TEST_F(Serve, AnswersAsTheCommandLine) {
   std::string csv = "date,a\n", values;
   for (int i = 0; i < 100; ++i) {
     csv += fmt::format("{},{}\n", io::format_time(io::midnight({.year = 2024}) + i * io::kDay, {}),
