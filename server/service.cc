@@ -243,7 +243,8 @@ Forecast Service::live_forecast(const Series& series, const ForecastOptions& opt
         if (now.number != active.number) fail(ErrorCode::cancelled, "the mode was switched");
         forecast = now.engine->forecast(series, options);
       },
-      {}, [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
+      {}, Clock::time_point::max(),
+      [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
   if (const auto error = ended.get_future().get()) throw Error(*error);
   return forecast;
 }
@@ -255,12 +256,13 @@ void Service::deviated(double deviation, const std::string& id) {
       id.empty() ? "an unnamed series" : io::quoted(id), deviation, options_.shadow.bound));
   const ActiveEngine active = scheduler_->active();
   if (!options_.auto_rollback || active.engine->options().mode == Mode::reference ||
-      shadow_->state().rolled_back) {
+      rolling_back_.exchange(true)) {
     return;
   }
-  shadow_->note_rollback(true);
-  telemetry_.replans_of_former_engine(active.engine->replans());
+  // One that fails is tried again at the next deviation.
   scheduler_->switch_mode(Mode::reference, [this](std::optional<Error> error) {
+    rolling_back_ = false;
+    if (!error) shadow_->note_rollback(true);
     event(error ? fmt::format("the rollback to reference mode failed: {}", error->what())
                 : std::string("rolled back: all forecasts are made in reference mode until POST "
                               "/v1/mode says otherwise"));

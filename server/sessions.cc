@@ -89,6 +89,16 @@ void Sessions::close(std::string_view id) {
   entries_.erase(found);
 }
 
+void Sessions::forget(std::string_view id) {
+  std::shared_ptr<StreamSession> last;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.session->id == id; });
+  if (found == entries_.end()) return;
+  last = std::move(found->session);
+  entries_.erase(found);
+}
+
 std::size_t Sessions::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
