@@ -68,6 +68,10 @@ void read_limits(const ServeFlags& flags, ServeRequest& request) {
   if (const auto n = find_choice(flags.max_samples, "--max-samples", {"TOTO_SERVE_MAX_SAMPLES"})) {
     limits.max_samples = whole_number(*n, 1, kMaxSamples);
   }
+  if (const auto memory =
+          find_choice(flags.max_memory, "--max-memory", {"TOTO_SERVE_MAX_MEMORY"})) {
+    limits.max_memory = byte_count(*memory, 1024, std::size_t{1} << 40);
+  }
   if (const auto n =
           find_choice(flags.max_connections, "--max-connections", {"TOTO_SERVE_MAX_CONNECTIONS"})) {
     request.http.max_connections = static_cast<std::size_t>(whole_number(*n, 1, 100'000));
@@ -173,10 +177,6 @@ bool is_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1";
-}
-
 }  // namespace
 
 void add_serve_options(Command& command, ServeFlags& flags) {
@@ -202,6 +202,8 @@ void add_serve_options(Command& command, ServeFlags& flags) {
               "steps a request may ask for (default 100000)")
       .option("--max-samples", "N", flags.max_samples,
               "paths a request may ask for (default 1000000)")
+      .option("--max-memory", "SIZE", flags.max_memory,
+              "bytes of series and paths a request may take: 256M, 1G (default 256M)")
       .option("--max-connections", "N", flags.max_connections,
               "connections at a time (default 1024)")
       .option("--max-sessions", "N", flags.max_sessions, "streaming sessions kept (default 64)")
@@ -248,7 +250,7 @@ ServeRequest make_serve_request(ServeFlags flags) {
     http.tls_key = key->text;
   }
   request.service.access.api_key = read_key(flags);
-  request.service.access.loopback = is_loopback(http.host);
+  request.service.access.loopback = server::is_loopback(http.host);
   if (const auto cors = find_choice(flags.cors, "--cors", {"TOTO_SERVE_CORS"})) {
     if (!cors->text.starts_with("http://") && !cors->text.starts_with("https://")) {
       fail(ErrorCode::invalid_argument, "{} is {}, expected an origin such as https://example.org",

@@ -13,8 +13,8 @@ namespace toto::cli {
 
 struct ServeFlags {
   std::optional<std::string> host, port, api_key, api_key_file, tls_cert, tls_key, queue, max_body,
-      max_series, max_horizon, max_samples, max_connections, max_sessions, deadline, cors,
-      shadow_rate, shadow_bound, log;
+      max_series, max_horizon, max_samples, max_memory, max_connections, max_sessions, deadline,
+      cors, shadow_rate, shadow_bound, log;
   bool auto_rollback = false;
   CommonFlags common;
 };

@@ -1,7 +1,5 @@
 #include "access.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "io/csv.h"
 #include "io/json.h"
@@ -21,12 +19,12 @@ std::string_view host_name(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
+}  // namespace
+
 bool is_loopback(std::string_view name) {
   return io::equal_ignoring_case(name, "localhost") || name == "::1" ||
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
 }
-
-}  // namespace
 
 bool same_text(std::string_view a, std::string_view b) noexcept {
   // Every byte of `b`, the client's, is looked at; a wrong length is wrong from the start.
@@ -75,9 +73,16 @@ std::optional<Response> check_access(const Request& request, const AccessRules& 
 
 bool is_traceparent(std::string_view text) noexcept {
   if (text.size() != 55 || text[2] != '-' || text[35] != '-' || text[52] != '-') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+  const auto is_hex = [](std::string_view part) {
+    return part.find_first_not_of("0123456789abcdef") == part.npos;
+  };
+  const auto is_zero = [](std::string_view part) {
+    return part.find_first_not_of('0') == part.npos;
+  };
+  const std::string_view version = text.substr(0, 2), trace = text.substr(3, 32),
+                         parent = text.substr(36, 16), flags = text.substr(53);
+  return is_hex(version) && version != "ff" && is_hex(trace) && !is_zero(trace) && is_hex(parent) &&
+         !is_zero(parent) && is_hex(flags);
 }
 
 }  // namespace toto::server

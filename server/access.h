@@ -15,13 +15,17 @@ struct AccessRules {
   bool loopback = true;      // bound to it: other names for this machine are refused
 };
 
+// A name or an address of this machine that others cannot reach.
+bool is_loopback(std::string_view name);
+
 // Takes as long whatever the texts hold.
 bool same_text(std::string_view a, std::string_view b) noexcept;
 
 // Nothing if the request may pass. Without a key only health may, if there is one.
 std::optional<Response> check_access(const Request& request, const AccessRules& rules);
 
-// Whether this is W3C's `00-<32 hex>-<16 hex>-<2 hex>`.
+// Whether this is W3C's `00-<32 hex>-<16 hex>-<2 hex>`, of any version of that form, with ids that
+// are not all zero.
 bool is_traceparent(std::string_view text) noexcept;
 
 }  // namespace toto::server

@@ -1,7 +1,9 @@
 #include "access_log.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,8 +19,14 @@
 namespace toto::server {
 namespace {
 
-// A line must fit into what a pipe takes at once, or it could not be written without waiting.
+// Of what a client chose: a line must fit into what a pipe takes at once.
 constexpr std::size_t kMaxPath = 1024;
+constexpr std::size_t kMaxMethod = 32;
+
+bool is_file(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 }  // namespace
 
@@ -54,7 +62,7 @@ void AccessLog::add(const Request& request, std::string_view route, const Respon
                                              .fraction_digits = 6,
                                              .zone = io::TimeStyle::Zone::utc}))
       .field("peer", request.peer)
-      .field("method", request.method)
+      .field("method", std::string_view(request.method).substr(0, kMaxMethod))
       .field("path", std::string_view(request.path).substr(0, kMaxPath))
       .field("route", route)
       .field("status", response.status)
@@ -71,6 +79,9 @@ void AccessLog::add(const Request& request, std::string_view route, const Respon
 }
 
 bool AccessLog::write_line(std::string_view line) {
+  // Room in a pipe is room for this much, and standard error may be a pipe that makes us wait for
+  // the rest.
+  if (line.size() > PIPE_BUF && !is_file(fd_)) return false;
   pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
   if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return false;
   const ssize_t written = ::write(fd_, line.data(), line.size());

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/csv.h"
+#include "io/json.h"
 
 namespace toto::server {
 namespace {
@@ -31,8 +33,7 @@ constexpr std::string_view kStopping =
 struct CountedBody {
   struct value_type {
     std::string bytes = {};
-    MemoryBudget* budget = nullptr;
-    std::size_t taken = 0;
+    MemoryShare* memory = nullptr;
   };
   struct reader {
     template <bool isRequest, typename Fields>
@@ -41,11 +42,10 @@ struct CountedBody {
     template <typename Buffers>
     std::size_t put(const Buffers& buffers, Code& error) {
       const std::size_t size = asio::buffer_size(buffers);
-      if (!value_.budget->take(size)) {
+      if (!value_.memory->take(size)) {
         error = make_error_code(boost::system::errc::no_buffer_space);
         return 0;
       }
-      value_.taken += size;
       for (const auto& piece : boost::beast::buffers_range_ref(buffers)) {
         value_.bytes.append(static_cast<const char*>(piece.data()), piece.size());
       }
@@ -65,7 +65,7 @@ std::optional<Response> refusal_of(const Code& error, const HttpOptions& options
                                            options.max_body));
   }
   if (error == boost::system::errc::no_buffer_space) {
-    return error_response(503, "too many large requests at once; try again");
+    return error_response(503, kTooManyBodies);
   }
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return error_response(400, fmt::format("the request line and headers have more than {} bytes",
@@ -96,7 +96,6 @@ class Connection final : public ConnectionBase {
     if (!ignored) peer_ = peer.address().to_string();
     socket().set_option(tcp::no_delay(true), ignored);
   }
-  ~Connection() override { release_memory(); }
 
   void start() {
     asio::post(stream_.get_executor(), [self = self()] { self->begin(); });
@@ -181,8 +180,10 @@ class Connection final : public ConnectionBase {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.max_header_bytes));
     parser_->body_limit(shared_.options.max_body);
-    parser_->get().body().budget = &shared_.budget;
+    memory_ = std::make_shared<MemoryShare>(shared_.budget);
+    parser_->get().body().memory = memory_.get();
     request_ = {};
+    request_.peer = peer_;
     if (buffer_.size() > 0) return read_header();  // pipelined
     enter(State::idle,
           shared_.draining ? shared_.options.drain_grace : shared_.options.idle_timeout);
@@ -207,24 +208,47 @@ class Connection final : public ConnectionBase {
         interruption_ ? std::move(interruption_) : refusal_of(error, shared_.options);
     if (!refusal) return;
     keep_alive_ = false;
+    if (request_.method.empty()) take_request_line();
     send(std::move(*refusal));
   }
 
-  void take_header() {
+  // Empty of a request whose headers never ended.
+  void take_request_line() {
     const auto& message = parser_->get();
     request_.method = std::string(message.method_string());
     const std::string_view target(message.target().data(), message.target().size());
     const std::size_t mark = target.find('?');
     request_.path = target.substr(0, mark);
     if (mark != std::string_view::npos) request_.query = target.substr(mark + 1);
-    request_.peer = peer_;
+  }
+
+  // The parser takes any coding that does not end in "chunked" for no body at all, and would read
+  // the body as the next request: a way past whoever stands before us. We know one coding.
+  std::optional<Response> refuse_coding(unsigned version) const {
+    const std::size_t count = request_.count("Transfer-Encoding");
+    if (count == 0) return std::nullopt;
+    const std::string_view coding = request_.header("Transfer-Encoding");
+    if (count == 1 && version >= 11 && io::equal_ignoring_case(coding, "chunked")) {
+      return std::nullopt;
+    }
+    return error_response(
+        400, fmt::format("Transfer-Encoding is {} in HTTP/{}.{}, expected \"chunked\" alone, in "
+                         "HTTP/1.1",
+                         io::quoted(coding), version / 10, version % 10));
+  }
+
+  void take_header() {
+    const auto& message = parser_->get();
+    take_request_line();
     for (const auto& field : message) {
       request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
     }
     keep_alive_ = message.keep_alive();
     const bool has_body = !parser_->is_done();
-    std::optional<Response> refusal;
-    if (shared_.draining) {
+    std::optional<Response> refusal = refuse_coding(message.version());
+    if (refusal) {
+      keep_alive_ = false;  // nobody knows where the request ends
+    } else if (shared_.draining) {
       refusal = error_response(503, kStopping);
     } else {
       refusal = shared_.handler.admit(request_);
@@ -256,11 +280,10 @@ class Connection final : public ConnectionBase {
   // ----------------------------------------------------------------------------------- answering
 
   void answer() {
-    auto& body = parser_->get().body();
-    taken_ = body.taken;
     gone_ = std::make_shared<std::atomic<bool>>(false);
     Request whole = request_;
-    whole.body = std::move(body.bytes);
+    whole.body = std::move(parser_->get().body().bytes);
+    whole.memory = memory_;
     parser_.reset();
     enter(State::answering, Clock::time_point::max());
     shared_.handler.handle(std::move(whole), gone_, [self = self()](Response response) {
@@ -273,10 +296,8 @@ class Connection final : public ConnectionBase {
     release_memory();
     // What nobody fetches stays in memory: such answers have a limit too.
     const std::size_t size = response.body.size();
-    if (size > kSmallAnswer && !shared_.budget.take(size)) {
+    if (size > kSmallAnswer && !memory_->take(size)) {
       response = error_response(503, "too many large answers wait for their clients; try again");
-    } else if (size > kSmallAnswer) {
-      taken_ = size;
     }
     if (shared_.draining) keep_alive_ = false;
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
@@ -318,26 +339,29 @@ class Connection final : public ConnectionBase {
   void linger() {
     enter(State::lingering, kLingerTime);
     if constexpr (kTls) {
-      stream_.async_shutdown([self = self()](Code) { self->close(); });
+      // Ends with an error where the client is still sending: what it sends is thrown away below.
+      stream_.async_shutdown([self = self()](Code) { self->end_sending(); });
     } else {
-      Code ignored;
-      socket().shutdown(tcp::socket::shutdown_send, ignored);
-      discard(0);
+      end_sending();
     }
+  }
+  void end_sending() {
+    Code ignored;
+    socket().shutdown(tcp::socket::shutdown_send, ignored);
+    discard(0);
   }
   void discard(std::size_t so_far) {
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(kReadBytes),
-                            [self = self(), so_far](Code error, std::size_t size) {
-                              if (!error && so_far + size < kLingerBytes)
-                                self->discard(so_far + size);
-                            });
+    socket().async_read_some(buffer_.prepare(kReadBytes),
+                             [self = self(), so_far](Code error, std::size_t size) {
+                               if (!error && so_far + size < kLingerBytes)
+                                 self->discard(so_far + size);
+                             });
   }
 
   void release_memory() {
-    if (parser_) taken_ += parser_->get().body().taken;
     parser_.reset();
-    shared_.budget.give_back(std::exchange(taken_, 0));
+    memory_->release();
   }
 
   Stream stream_;
@@ -351,7 +375,7 @@ class Connection final : public ConnectionBase {
   std::string peer_;
   Clock::time_point body_deadline_ = {};       // of the request's or the answer's
   std::optional<Response> interruption_ = {};  // why the read was cancelled
-  std::size_t taken_ = 0;                      // of the budget
+  std::shared_ptr<MemoryShare> memory_;
   bool keep_alive_ = false;
 };
 
@@ -380,7 +404,7 @@ std::size_t Connections::size() const {
 
 // Who has sent no whole request for longest goes first; after them those who take their time with a
 // body or an answer. A client that asks and is answered is never among the first.
-bool Connections::make_room() {
+bool Connections::evict() {
   const auto rank = [](const ConnectionBase& connection) {
     switch (connection.state()) {
       case State::answering:
@@ -394,7 +418,6 @@ bool Connections::make_room() {
   };
   std::shared_ptr<ConnectionBase> chosen;  // its last owner must not hold the lock
   const std::lock_guard lock(mutex_);
-  if (all_.size() < options.max_connections) return true;
   for (int wanted = 0; wanted < 2 && !chosen; ++wanted) {
     for (ConnectionBase* connection : all_) {
       if (connection->chosen_to_go || rank(*connection) != wanted) continue;

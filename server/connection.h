@@ -14,24 +14,9 @@
 #include <mutex>
 
 #include "http.h"
+#include "memory_budget.h"
 
 namespace toto::server {
-
-// Bytes of all bodies and large answers in memory. What does not fit is refused, whoever it is.
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::size_t most) : most_(most) {}
-  bool take(std::size_t bytes) {
-    if (used_.fetch_add(bytes) + bytes <= most_) return true;
-    give_back(bytes);
-    return false;
-  }
-  void give_back(std::size_t bytes) { used_.fetch_sub(bytes); }
-
- private:
-  std::size_t most_;
-  std::atomic<std::size_t> used_{0};
-};
 
 class ConnectionBase;
 
@@ -51,7 +36,9 @@ class Connections {
   void to_back(Place place);  // a request was answered: nobody was waited for less
   std::size_t size() const;
   // False if there are too many connections and all of them wait for us.
-  bool make_room();
+  bool make_room() { return size() < options.max_connections || evict(); }
+  // Closes the connection that can best be spared; false if all of them wait for us.
+  bool evict();
   void check();          // deadlines, and clients that have left
   void refuse_unread();  // requests that are still being sent when we stop
   void listening_ended();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,8 @@ namespace toto::server {
 // What is behind a Content-Encoding: gzip, deflate (zlib or raw), zstd, or identity. At most
 // `max_bytes` come out, and memory is taken as they do: a bomb ends as Error(out_of_memory).
 // Anything else wrong is Error(invalid_argument).
-std::string decompress(std::string body, std::string_view encoding, std::size_t max_bytes);
+// So does a body of which `take`, asked before each piece is kept, does not want more.
+std::string decompress(std::string body, std::string_view encoding, std::size_t max_bytes,
+                       const std::function<bool(std::size_t bytes)>& take = {});
 
 }  // namespace toto::server

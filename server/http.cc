@@ -17,6 +17,7 @@ using Code = boost::system::error_code;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{50};
+constexpr milliseconds kSoon{2};
 constexpr int kBacklog = 1024;
 
 void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
@@ -92,8 +93,10 @@ struct HttpServer::Impl {
       if (!error) start(std::move(socket));
       if (!acceptor.is_open()) return shared.listening_ended();
       if (!error) return accept();
-      shared.make_room();  // out of descriptors: somebody's will be free soon
-      retry.expires_after(kTick);
+      // Out of descriptors, however few connections there are: somebody's will be free soon.
+      const bool exhausted = error == asio::error::no_descriptors ||
+                             error == boost::system::errc::too_many_files_open_in_system;
+      retry.expires_after(exhausted && shared.evict() ? kSoon : kTick);
       retry.async_wait([this](Code) { accept(); });
     });
   }

@@ -20,6 +20,8 @@ struct Header {
   std::string value;
 };
 
+class MemoryShare;
+
 struct Request {
   std::string method = {};
   std::string path = {};   // as it was sent, without the query
@@ -28,6 +30,8 @@ struct Request {
   std::string body = {};
   std::string peer = {};  // the client's address
   Clock::time_point received = {};
+  // Whatever the body becomes is charged to it; given back with the answer. None: nobody counts.
+  std::shared_ptr<MemoryShare> memory = {};
 
   // The first header of this name, in any case; empty if there is none.
   std::string_view header(std::string_view name) const;
@@ -40,6 +44,8 @@ struct Response {
   std::string body = {};
   std::vector<Header> headers = {};
 };
+
+inline constexpr std::string_view kTooManyBodies = "too many large requests at once; try again";
 
 // `{"error": "sentence"}`; 429 and 503 say when to try again.
 Response error_response(int status, std::string_view sentence);

@@ -180,25 +180,47 @@ void take_options(Fields& fields, const Limits& limits, ForecastOptions& options
   }
 }
 
-void check_size(const Limits& limits, const std::vector<Series>& series,
+SeriesShape shape_of(const Series& series) {
+  return {.num_variates = static_cast<std::size_t>(series.num_variates),
+          .length = series.length(),
+          .num_exogenous = static_cast<std::size_t>(series.num_exogenous)};
+}
+
+void check_size(const Limits& limits, std::span<const SeriesShape> shapes,
                 const ForecastOptions& options) {
-  if (series.empty()) fail(ErrorCode::invalid_argument, "there is no series to forecast");
-  if (series.size() > limits.max_series) {
+  if (shapes.empty()) fail(ErrorCode::invalid_argument, "there is no series to forecast");
+  if (shapes.size() > limits.max_series) {
     fail(ErrorCode::invalid_argument, "the request has {} series, expected at most {}",
-         series.size(), limits.max_series);
+         shapes.size(), limits.max_series);
   }
   if (options.horizon > limits.max_horizon) {
     fail(ErrorCode::invalid_argument, "horizon is {}, expected 1 to {}", options.horizon,
          limits.max_horizon);
   }
-  double num_variates = 0;
-  for (const Series& item : series) num_variates += item.num_variates;
+  double num_variates = 0, num_values = 0, widest = 0;
+  for (const SeriesShape& shape : shapes) {
+    const auto variates = static_cast<double>(shape.num_variates);
+    num_variates += variates;
+    num_values += variates * static_cast<double>(shape.length) +
+                  static_cast<double>(shape.num_exogenous) * options.horizon;
+    widest = std::max(widest, variates);
+  }
   const double bytes = sizeof(float) * answer_values(options, num_variates);
   if (bytes > static_cast<double>(limits.max_answer_bytes)) {
     fail(ErrorCode::invalid_argument,
          "the answer would have {:.0f} MB, expected at most {:.0f}; ask for fewer series, samples "
          "or quantiles, or a shorter horizon",
          bytes / 1e6, static_cast<double>(limits.max_answer_bytes) / 1e6);
+  }
+  // Series are copied as a whole; paths are drawn for one of them at a time, or a few small ones.
+  const double needed =
+      sizeof(float) * (num_values + widest * num_paths(options) * options.horizon);
+  if (needed > static_cast<double>(limits.max_memory)) {
+    fail(ErrorCode::invalid_argument,
+         "the series as the model reads them and their paths would take {:.0f} MB, expected at "
+         "most {:.0f}; ask for fewer variates, windows or samples or a shorter horizon, or start "
+         "the server with a larger --max-memory",
+         needed / 1e6, static_cast<double>(limits.max_memory) / 1e6);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct Limits {
   int max_samples = kMaxSamples;
   std::size_t max_answer_bytes = std::size_t{256} << 20;  // of numbers, before they become text
   std::size_t max_body = std::size_t{256} << 20;          // decompressed
+  std::size_t max_memory = std::size_t{256} << 20;        // of series and paths
   int patch_size = 64;  // of the model: what it forecasts in one go
   std::uint64_t seed = 0;
 };
@@ -68,8 +70,14 @@ std::vector<double> levels_of(const io::Json& value,
 // samples, decode, point, missing, seed, independent_streams, emit.
 void take_options(Fields& fields, const Limits& limits, ForecastOptions& options);
 
-// Error unless the answer fits the limits.
-void check_size(const Limits& limits, const std::vector<Series>& series,
+// What a series will take, known before it is made.
+struct SeriesShape {
+  std::size_t num_variates = 1, length = 0, num_exogenous = 0;
+};
+SeriesShape shape_of(const Series& series);
+
+// Error unless series of these shapes, the paths drawn for them and the answer fit the limits.
+void check_size(const Limits& limits, std::span<const SeriesShape> shapes,
                 const ForecastOptions& options);
 
 // As the command line does: what is missing before the first value is not there.

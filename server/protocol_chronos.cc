@@ -144,7 +144,9 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
     inputs.push_back(read_input(items[i], fmt::format("inputs[{}]", i), options.horizon,
                                 plan.series.emplace_back()));
   }
-  check_size(limits, plan.series, options);
+  std::vector<SeriesShape> shapes;
+  for (const Series& series : plan.series) shapes.push_back(shape_of(series));
+  check_size(limits, shapes, options);
   plan.answer = [inputs = std::move(inputs), levels = options.quantiles](const Answer& answer) {
     io::JsonWriter json(io::JsonLayout::compact);
     json.begin_object().key("predictions").begin_array();

@@ -255,6 +255,17 @@ std::size_t num_values(const NixtlaRequest& request) {
   return total;
 }
 
+// Where a forecast is made along the history of a series: of `steps` steps from `end` on.
+struct Cut {
+  std::size_t index = 0, end = 0, steps = 0;
+};
+
+SeriesShape shape_of(const NixtlaRequest& request, std::size_t index, std::size_t end) {
+  return {.num_variates = 1 + request.x[index].size(),
+          .length = end,
+          .num_exogenous = request.num_known};
+}
+
 // Forecasts made along the history.
 struct Windows {
   std::vector<Part> parts = {};
@@ -262,13 +273,29 @@ struct Windows {
   std::vector<std::size_t> sizes = {};  // answers of each series
 };
 
-// A window of `steps` steps from `end` on.
-void add_window(Windows& windows, Plan& plan, const NixtlaRequest& request, std::size_t index,
-                std::size_t offset, std::size_t end, std::size_t steps) {
-  windows.parts.push_back({plan.series.size(), 0, steps});
-  plan.series.push_back(make_series(request, index, end));
-  for (std::size_t i = 0; i < steps; ++i) windows.idxs.push_back(offset + end + i);
-  windows.sizes[index] += steps;
+// Each window has a copy of what was before it: they are many times the request.
+Windows make_windows(Plan& plan, const NixtlaRequest& request, const std::vector<Cut>& cuts,
+                     const Limits& limits) {
+  std::vector<SeriesShape> shapes;
+  for (const Cut& cut : cuts) shapes.push_back(shape_of(request, cut.index, cut.end));
+  check_size(limits, shapes, plan.options);
+  std::vector<std::size_t> offsets;  // of each series among all values
+  std::size_t offset = 0;
+  for (const std::vector<float>& y : request.y) {
+    offsets.push_back(offset);
+    offset += y.size();
+  }
+  Windows windows;
+  windows.sizes.resize(request.y.size());
+  for (const Cut& cut : cuts) {
+    windows.parts.push_back({plan.series.size(), 0, cut.steps});
+    plan.series.push_back(make_series(request, cut.index, cut.end));
+    for (std::size_t i = 0; i < cut.steps; ++i) {
+      windows.idxs.push_back(offsets[cut.index] + cut.end + i);
+    }
+    windows.sizes[cut.index] += cut.steps;
+  }
+  return windows;
 }
 
 void refuse_multivariate(const NixtlaRequest& request) {
@@ -278,12 +305,13 @@ void refuse_multivariate(const NixtlaRequest& request) {
   }
 }
 
-// One window after the other over all of a series but its beginning.
-Windows cover_history(Plan& plan, const NixtlaRequest& request, const Limits& limits) {
-  Windows windows;
-  windows.sizes.resize(request.y.size());
+// One window after the other over all of a series but its beginning. The last one is shorter, and
+// the future of no feature is known beyond it: here features are known up to each window.
+Windows cover_history(Plan& plan, NixtlaRequest& request, const Limits& limits) {
+  plan.options.horizon = request.options.horizon = limits.patch_size;
+  request.num_known = 0;
+  std::vector<Cut> cuts;
   const auto horizon = static_cast<std::size_t>(plan.options.horizon);
-  std::size_t offset = 0;
   for (std::size_t index = 0; index < request.y.size(); ++index) {
     const std::vector<float>& y = request.y[index];
     const auto known = std::find_if(y.begin(), y.end(), [](float v) { return !std::isnan(v); });
@@ -296,21 +324,14 @@ Windows cover_history(Plan& plan, const NixtlaRequest& request, const Limits& li
     const std::size_t first =
         leading + std::min(static_cast<std::size_t>(limits.patch_size), (length + 1) / 2);
     for (std::size_t end = first; end < y.size(); end += horizon) {
-      add_window(windows, plan, request, index, offset, end, std::min(horizon, y.size() - end));
+      cuts.push_back({index, end, std::min(horizon, y.size() - end)});
     }
-    offset += y.size();
-    if (plan.series.size() > limits.max_series) {
+    if (cuts.size() > limits.max_series) {
       fail(ErrorCode::invalid_argument, "the history has more than {} windows; send less of it",
            limits.max_series);
     }
   }
-  return windows;
-}
-
-// Known features cannot be cut at the end of the history, where the last window is shorter.
-void drop_features(NixtlaRequest& request) {
-  for (auto& features : request.x) features.clear();
-  request.num_known = 0;
+  return make_windows(plan, request, cuts, limits);
 }
 
 }  // namespace
@@ -320,6 +341,15 @@ Plan plan_nixtla_forecast(const Json& body, const Limits& limits) {
   NixtlaRequest request = read_common(fields, limits);
   fields.finish();
   Plan plan{.options = request.options};
+  std::vector<SeriesShape> shapes;
+  if (request.multivariate) {
+    shapes.push_back({.num_variates = request.y.size(), .length = request.y.front().size()});
+  } else {
+    for (std::size_t i = 0; i < request.y.size(); ++i) {
+      shapes.push_back(shape_of(request, i, request.y[i].size()));
+    }
+  }
+  check_size(limits, shapes, plan.options);
   std::vector<Part> parts;
   const auto horizon = static_cast<std::size_t>(request.options.horizon);
   if (request.multivariate) {
@@ -335,7 +365,6 @@ Plan plan_nixtla_forecast(const Json& body, const Limits& limits) {
       parts.push_back({i, 0, horizon});
     }
   }
-  check_size(limits, plan.series, plan.options);
   plan.answer = [parts = std::move(parts), bands = request.bands,
                  tokens = num_values(request)](const Answer& answer) {
     io::JsonWriter json(io::JsonLayout::compact);
@@ -359,8 +388,6 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
   Plan plan{.options = request.options};
   Windows windows;
   if (full != nullptr && flag_of(*full, "full_history")) {
-    plan.options.horizon = request.options.horizon = limits.patch_size;
-    drop_features(request);
     windows = cover_history(plan, request, limits);
   } else {
     const auto max_windows = static_cast<std::int64_t>(limits.max_series);
@@ -378,8 +405,7 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
            num_past, num_features);
     }
     request.num_known = num_features - num_past;
-    windows.sizes.resize(request.y.size());
-    std::size_t offset = 0;
+    std::vector<Cut> cuts;
     for (std::size_t index = 0; index < request.y.size(); ++index) {
       const std::size_t length = request.y[index].size();
       const std::size_t held_out = horizon + step * (count - 1);
@@ -389,16 +415,15 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
              index, length, count, held_out);
       }
       for (std::size_t w = 0; w < count; ++w) {
-        add_window(windows, plan, request, index, offset, length - held_out + w * step, horizon);
+        cuts.push_back({index, length - held_out + w * step, horizon});
       }
-      offset += length;
-      if (plan.series.size() > limits.max_series) {
+      if (cuts.size() > limits.max_series) {
         fail(ErrorCode::invalid_argument, "there are more than {} windows in all",
              limits.max_series);
       }
     }
+    windows = make_windows(plan, request, cuts, limits);
   }
-  check_size(limits, plan.series, plan.options);
   plan.answer = [made = std::move(windows), bands = request.bands,
                  tokens = num_values(request)](const Answer& answer) {
     io::JsonWriter json(io::JsonLayout::compact);
@@ -425,10 +450,7 @@ Plan plan_nixtla_anomaly_detection(const Json& body, const Limits& limits) {
     read_levels(usual, request);
   }
   Plan plan{.options = request.options};
-  plan.options.horizon = request.options.horizon = limits.patch_size;
-  drop_features(request);
   Windows windows = cover_history(plan, request, limits);
-  check_size(limits, plan.series, plan.options);
   std::vector<float> actual;
   for (const std::vector<float>& y : request.y) actual.insert(actual.end(), y.begin(), y.end());
   plan.answer = [made = std::move(windows), bands = request.bands, actual = std::move(actual),

@@ -451,8 +451,10 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
   }
   plan.options.keep_samples = std::any_of(
       outputs.begin(), outputs.end(), [](const Output& item) { return item.name == "samples"; });
+  const std::vector<SeriesShape> shapes(
+      target->shape[0], {.num_variates = target->shape[1], .length = target->shape[2]});
+  check_size(limits, shapes, plan.options);
   fill_series(*target, find("target_mask"), find("series_ids"), plan);
-  check_size(limits, plan.series, plan.options);
   plan.answer = [model, id, outputs = std::move(outputs),
                  num_levels = plan.options.quantiles.size()](const Answer& answer) {
     return write_answer(model, id, outputs, num_levels, answer);

@@ -51,25 +51,6 @@ std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end
   return std::make_shared<const io::TimeAxis>(std::move(axis));
 }
 
-// Variates of one series end together; shorter ones begin later.
-Series join(std::span<const V1Entry* const> entries, const std::string& id) {
-  std::size_t length = 0;
-  for (const V1Entry* entry : entries) length = std::max(length, entry->input.values.size());
-  Series series;
-  series.id = id;
-  series.num_variates = static_cast<int>(entries.size());
-  for (const V1Entry* entry : entries) {
-    const std::vector<float>& values = entry->input.values;
-    series.values.insert(series.values.end(), length - values.size(), NAN);
-    series.values.insert(series.values.end(), values.begin(), values.end());
-    if (!entry->is_known) continue;
-    ++series.num_exogenous;
-    series.future_exogenous.insert(series.future_exogenous.end(), entry->future.begin(),
-                                   entry->future.end());
-  }
-  return series;
-}
-
 void check_futures(std::span<const V1Entry* const> known, int horizon) {
   for (const V1Entry* entry : known) {
     if (entry->future.size() == static_cast<std::size_t>(horizon)) continue;
@@ -80,6 +61,32 @@ void check_futures(std::span<const V1Entry* const> known, int horizon) {
 }
 
 }  // namespace
+
+SeriesShape shape_of(std::span<const V1Entry* const> entries) {
+  SeriesShape shape{.num_variates = entries.size()};
+  for (const V1Entry* entry : entries) {
+    shape.length = std::max(shape.length, entry->input.values.size());
+    shape.num_exogenous += entry->is_known ? 1 : 0;
+  }
+  return shape;
+}
+
+Series join(std::span<const V1Entry* const> entries, const std::string& id) {
+  const SeriesShape shape = shape_of(entries);
+  Series series;
+  series.id = id;
+  series.num_variates = static_cast<int>(shape.num_variates);
+  series.num_exogenous = static_cast<int>(shape.num_exogenous);
+  series.values.reserve(shape.num_variates * shape.length);
+  for (const V1Entry* entry : entries) {
+    const std::vector<float>& values = entry->input.values;
+    series.values.insert(series.values.end(), shape.length - values.size(), NAN);
+    series.values.insert(series.values.end(), values.begin(), values.end());
+    series.future_exogenous.insert(series.future_exogenous.end(), entry->future.begin(),
+                                   entry->future.end());
+  }
+  return series;
+}
 
 V1Entry read_entry(const Json& value, const std::string& where) {
   Fields fields(value, where);
@@ -130,26 +137,28 @@ Plan plan_v1(const Json& body, const Limits& limits) {
          "series has none without a \"future\", expected at least one "
          "to forecast");
   }
+  // Every series has the known ones beside its own: what that takes is added up before it is done.
+  const std::size_t width = together ? targets.size() : 1;
+  const SeriesShape beside = shape_of(known);
+  std::vector<SeriesShape> shapes;
+  for (std::size_t i = 0; i < targets.size(); i += width) {
+    SeriesShape& shape = shapes.emplace_back(shape_of(std::span(targets).subspan(i, width)));
+    shape.num_variates += beside.num_variates;
+    shape.length = std::max(shape.length, beside.length);
+    shape.num_exogenous = beside.num_exogenous;
+  }
+  check_size(limits, shapes, plan.options);
   std::vector<std::vector<io::InputSeries>> reported;
-  const auto add = [&](std::span<const V1Entry* const> variates, std::size_t num_targets) {
-    plan.series.push_back(join(variates, variates.front()->input.id));
+  for (std::size_t i = 0; i < targets.size(); i += width) {
+    const auto own = std::span(targets).subspan(i, width);
+    std::vector<const V1Entry*> all(own.begin(), own.end());
+    all.insert(all.end(), known.begin(), known.end());
+    plan.series.push_back(join(all, own.front()->input.id));
     std::vector<io::InputSeries>& names = reported.emplace_back();
-    for (const V1Entry* entry : variates.first(num_targets)) {
+    for (const V1Entry* entry : own) {
       names.push_back({.id = entry->input.id, .values = {}, .axis = entry->input.axis});
     }
-  };
-  if (together && !targets.empty()) {
-    std::vector<const V1Entry*> all = targets;
-    all.insert(all.end(), known.begin(), known.end());
-    add(all, targets.size());
-  } else {
-    for (const V1Entry* target : targets) {
-      std::vector<const V1Entry*> all = {target};
-      all.insert(all.end(), known.begin(), known.end());
-      add(all, 1);
-    }
   }
-  check_size(limits, plan.series, plan.options);
   plan.answer = [names = std::move(reported), options = plan.options,
                  reports_point](const Answer& answer) {
     return answer_v1(names, options, reports_point, answer);

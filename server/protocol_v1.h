@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct V1Entry {
   bool is_known = false;
 };
 V1Entry read_entry(const io::Json& value, const std::string& where);
+
+// Variates of one series end together; shorter ones begin later.
+SeriesShape shape_of(std::span<const V1Entry* const> entries);
+Series join(std::span<const V1Entry* const> entries, const std::string& id);
 
 Plan plan_v1(const io::Json& body, const Limits& limits);
 

@@ -105,7 +105,7 @@ std::string Service::status_json() const {
   json.field("uptime_seconds", now.uptime_seconds);
   if (now.active.engine) {
     json.field("mode", name_of(now.active.engine->options().mode));
-    json.field("replans", telemetry_.former_replans() + now.active.engine->replans());
+    json.field("replans", now.active.replans());
     json.key("engine");
     io::write_engine(json, now.active.block(options_.limits.seed));
   }
@@ -143,7 +143,6 @@ void Service::post_mode(const CallPtr& call) {
   Fields fields(body, "");
   const Mode mode = parse_mode(text_of(fields.need("mode"), "mode"));
   fields.finish();
-  telemetry_.replans_of_former_engine(scheduler_->active().engine->replans());
   scheduler_->switch_mode(mode, [this, call, mode](std::optional<Error> error) {
     if (error) return send_error(call, *error);
     shadow_->note_rollback(false);
@@ -222,7 +221,14 @@ void Service::post_infer(const CallPtr& call) {
 void Service::post_session(const CallPtr& call) {
   run(call, [this, call] {
     const Json body = io::parse_json(call->request.body, "the request");
-    answer_session(call, sessions_.open(read_session(body, limits())), {}, std::nullopt, false);
+    const auto session = sessions_.open(read_session(body, limits()));
+    call->opened = session->id;
+    try {
+      answer_session(call, session, {}, std::nullopt, false);
+    } catch (const Error&) {
+      sessions_.forget(call->opened);
+      throw;
+    }
   });
 }
 
@@ -261,61 +267,60 @@ void Service::delete_session(const CallPtr& call) {
   send_json(call, one_field("closed", call->names[0]));
 }
 
-// On the engine thread: append, then forecast if options say so. A session that cannot be opened is
-// forgotten.
+// On the engine thread: append, then forecast if options say so. A session that cannot be opened,
+// or whose name nobody is left to hear, is forgotten.
 void Service::answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
                              std::vector<float> points, std::optional<ForecastOptions> options,
                              bool reports_point) {
   if (options) {
-    Series shape;
-    shape.num_variates = static_cast<int>(session->targets.size());
-    check_size(options_.limits, {shape}, *options);
-    options->cancelled = [this, gone = call->gone] { return cancelled_ || gone->load(); };
+    const SeriesShape shape{.num_variates = session->targets.size()};
+    check_size(options_.limits, {&shape, 1}, *options);
+    options->cancelled = [this, gone = call->gone, deadline = deadline_of(*call)] {
+      return cancelled_ || gone->load() || Clock::now() >= deadline;
+    };
   }
-  auto answer = std::make_shared<Answer>();
-  auto body = std::make_shared<std::string>();
-  const auto task = [this, session, answer, body, options,
-                     added = std::move(points)](const ActiveEngine& active) {
-    const bool is_new = !session->session;
-    try {
-      Session& stream = session->on(active, sessions_.limits());
-      if (!added.empty()) {
-        stream.append(added);
-        session->advance(added.size() / session->targets.size());
-      }
-      if (options) {
-        answer->forecasts.push_back(stream.forecast(*options));
-        answer->engine = active.block(options->seed);
-        answer->timings = active.engine->timings();
-        telemetry_.forecasts(1);
-        shadow_->offer(stream.series(), *options, answer->forecasts[0], active);
-      }
-      const SessionStats stats = stream.stats();
-      io::JsonWriter json(io::JsonLayout::compact);
-      json.begin_object().field("session", session->id);
-      json.field("length", static_cast<std::uint64_t>(stream.series().length()));
-      json.field("forecasts", stats.forecasts).field("patches_reused", stats.patches_reused);
-      json.field("patches_computed", stats.patches_computed).end_object();
-      *body = json.take();
-    } catch (const Error&) {
-      if (is_new && !session->session) sessions_.close(session->id);
-      throw;
-    }
+  struct Result {
+    Answer answer = {};
+    std::vector<io::InputSeries> targets = {};
+    std::string body = {};
   };
-  // The names as they are now: later points move their times on.
-  const auto done = [this, call, answer, body, session, options, reports_point](
-                        std::optional<Error> error, const Answer&) {
-    std::vector<std::vector<io::InputSeries>> targets = {session->targets};
-    light_.post([this, call, answer, body, options, reports_point, error = std::move(error),
-                 targets = std::move(targets)] {
+  auto result = std::make_shared<Result>();
+  const auto task = [this, session, result, options,
+                     added = std::move(points)](const ActiveEngine& active) {
+    Session& stream = session->on(active, sessions_.limits());
+    if (!added.empty()) {
+      stream.append(added);
+      session->advance(added.size() / session->targets.size());
+    }
+    if (options) {
+      Answer& answer = result->answer;
+      answer.forecasts.push_back(stream.forecast(*options));
+      answer.engine = active.block(options->seed);
+      answer.timings = active.engine->timings();
+      telemetry_.forecasts(1);
+      shadow_->offer(stream.series(), *options, answer.forecasts[0], active);
+    }
+    result->targets = session->targets;  // as they are now: later points move their times on
+    const SessionStats stats = stream.stats();
+    io::JsonWriter json(io::JsonLayout::compact);
+    json.begin_object().field("session", session->id);
+    json.field("length", static_cast<std::uint64_t>(stream.series().length()));
+    json.field("forecasts", stats.forecasts).field("patches_reused", stats.patches_reused);
+    json.field("patches_computed", stats.patches_computed).end_object();
+    result->body = json.take();
+  };
+  const auto done = [this, call, result, options, reports_point](std::optional<Error> error,
+                                                                 const Answer&) {
+    if (error || call->gone->load()) sessions_.forget(call->opened);
+    light_.post([this, call, result, options, reports_point, error = std::move(error)] {
       guarded(call, [&] {
         if (error) throw *error;
-        if (!options) return send_json(call, std::move(*body));
-        send(call, answer_v1(targets, *options, reports_point, *answer));
+        if (!options) return send_json(call, std::move(result->body));
+        send(call, answer_v1({result->targets}, *options, reports_point, result->answer));
       });
     });
   };
-  scheduler_->submit(task, call->gone, done);
+  scheduler_->submit(task, call->gone, deadline_of(*call), done);
 }
 
 // ---------------------------------------------------------------------------------------- backtest

@@ -15,10 +15,7 @@ constexpr double kTurnCost = 1 << 20;
 double cost_of(const Series& series, const ForecastOptions& options) {
   const double context =
       static_cast<double>(std::min<std::size_t>(series.length(), options.max_context));
-  const double paths = options.num_samples > 0 ? options.num_samples
-                       : options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths
-                                                                                  : 1;
-  return series.num_variates * (context + paths * options.horizon);
+  return series.num_variates * (context + num_paths(options) * options.horizon);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -37,6 +34,11 @@ Error deadline_error() {
 
 }  // namespace
 
+double num_paths(const ForecastOptions& options) {
+  if (options.num_samples > 0) return options.num_samples;
+  return options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths : 1;
+}
+
 double answer_values(const ForecastOptions& options, double num_variates) {
   double a_step = 3 + static_cast<double>(options.quantiles.size());  // mean, median, point
   if (options.keep_samples) {
@@ -47,6 +49,10 @@ double answer_values(const ForecastOptions& options, double num_variates) {
 
 io::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
   return io::describe(*engine, name, seed);
+}
+
+std::int64_t ActiveEngine::replans() const {
+  return former_replans + (engine ? engine->replans() : 0);
 }
 
 // A job and how far it has come, or a task.
@@ -66,6 +72,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, Load load, Mode mode, Sche
     : options_(options), load_(std::move(load)), events_(std::move(events)) {
   switches_.push_back({.mode = mode, .done = events_.loaded});
   thread_ = std::thread([this] { run(); });
+  watch_thread_ = std::thread([this] { watch(); });
 }
 
 void Scheduler::submit(Job job) {
@@ -75,9 +82,10 @@ void Scheduler::submit(Job job) {
   add(std::move(item));
 }
 
-void Scheduler::submit(EngineTask task, ClientGone gone, Done done) {
+void Scheduler::submit(EngineTask task, ClientGone gone, Clock::time_point deadline, Done done) {
   auto item = std::make_shared<Item>();
   item->job.gone = std::move(gone);
+  item->job.deadline = deadline;
   item->job.done = std::move(done);
   item->task = std::move(task);
   add(std::move(item));
@@ -93,9 +101,14 @@ void Scheduler::add(std::shared_ptr<Item> item) {
            "again",
            queue_.size() + num_running_);
     }
-    queue_.push_back(std::move(item));
+    enqueue(std::move(item));
   }
   wake_.notify_one();
+}
+
+void Scheduler::enqueue(std::shared_ptr<Item> item) {
+  if (item->job.deadline < next_deadline_) wake_watch_.notify_one();
+  queue_.push_back(std::move(item));
 }
 
 void Scheduler::switch_mode(Mode mode, std::function<void(std::optional<Error>)> done) {
@@ -113,6 +126,38 @@ void Scheduler::stop() {
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    watched_ = false;
+  }
+  wake_watch_.notify_one();
+  if (watch_thread_.joinable()) watch_thread_.join();
+}
+
+// Who waits in the queue is told in time that time is over, whatever the engine is busy with.
+void Scheduler::watch() {
+  std::unique_lock lock(mutex_);
+  while (watched_) {
+    std::vector<std::shared_ptr<Item>> late;
+    const Clock::time_point now = Clock::now();
+    next_deadline_ = Clock::time_point::max();
+    std::erase_if(queue_, [&](const std::shared_ptr<Item>& item) {
+      const bool is_late = now >= item->job.deadline;
+      if (is_late) late.push_back(item);
+      if (!is_late) next_deadline_ = std::min(next_deadline_, item->job.deadline);
+      return is_late;
+    });
+    if (!late.empty()) {
+      lock.unlock();
+      for (const auto& item : late) finish(*item, deadline_error());
+      late.clear();
+      lock.lock();
+    } else if (next_deadline_ == Clock::time_point::max()) {
+      wake_watch_.wait(lock);
+    } else {
+      wake_watch_.wait_until(lock, next_deadline_);
+    }
+  }
 }
 
 ActiveEngine Scheduler::active() const {
@@ -159,6 +204,7 @@ void Scheduler::load(const Switch& wanted) {
     ActiveEngine next{std::move(engine), active_.number + 1, std::move(name)};
     warm_ = false;
     num_forecasts_ = 0;
+    next.former_replans = active_.replans();
     const std::lock_guard lock(mutex_);
     std::swap(active_, next);  // the former one goes after the lock
   } catch (const Error& what) {
@@ -217,7 +263,7 @@ void Scheduler::forecast(std::vector<Slice> slices) {
     try {
       item.task(active_);
     } catch (const Error& what) {
-      error = what;
+      error = what.code() == ErrorCode::cancelled && unwanted(item) ? deadline_error() : what;
     } catch (const std::exception& what) {
       error = Error(ErrorCode::internal, what.what());
     }
@@ -245,7 +291,7 @@ void Scheduler::forecast(std::vector<Slice> slices) {
       finish(item, std::nullopt);
     } else {
       const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(slice.item));
+      enqueue(std::move(slice.item));
     }
   }
 }

@@ -26,8 +26,8 @@ struct Answer {
   Timings timings = {};
 };
 
-// What somebody waits for: called once, on the engine thread, so it must only hand over. Without an
-// error there is an answer.
+// What somebody waits for: called once, on a thread of the scheduler, so it must only hand over.
+// Without an error there is an answer.
 using Done = std::function<void(std::optional<Error> error, Answer answer)>;
 
 struct Job {
@@ -42,7 +42,9 @@ struct Job {
 struct ActiveEngine {
   std::shared_ptr<const Engine> engine = {};
   std::int64_t number = 0;
-  std::string name = {};  // of the model, as reports call it
+  std::string name = {};            // of the model, as reports call it
+  std::int64_t former_replans = 0;  // of the engines before it
+  std::int64_t replans() const;     // of all of them
   io::EngineBlock block(std::uint64_t seed) const;
 };
 
@@ -76,7 +78,8 @@ class Scheduler {
 
   // Error(overloaded) if the queue is full, Error(cancelled) when stopping.
   void submit(Job job);
-  void submit(EngineTask task, ClientGone gone, Done done);
+  // A task that has begun looks at the deadline itself.
+  void submit(EngineTask task, ClientGone gone, Clock::time_point deadline, Done done);
   // Before anything that waits. If loading fails, the engine stays as it was.
   void switch_mode(Mode mode, std::function<void(std::optional<Error>)> done);
   void stop();                               // after everything accepted has been answered
@@ -97,7 +100,9 @@ class Scheduler {
     std::function<void(std::optional<Error>)> done = {};
   };
   void add(std::shared_ptr<Item> item);
+  void enqueue(std::shared_ptr<Item> item);  // under the lock
   void run();
+  void watch();
   void load(const Switch& wanted);
   std::vector<Slice> next_slices();  // under the lock
   void forecast(std::vector<Slice> slices);
@@ -109,11 +114,12 @@ class Scheduler {
   const Load load_;
   const SchedulerEvents events_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, wake_watch_;
   std::deque<std::shared_ptr<Item>> queue_;
   std::deque<Switch> switches_;
   std::size_t num_running_ = 0;
-  bool stopped_ = false;
+  Clock::time_point next_deadline_ = Clock::time_point::max();  // `watch` sleeps until then
+  bool stopped_ = false, watched_ = true;
   std::atomic<bool> cancel_all_{false};
   ActiveEngine active_;
   // Of the engine thread alone.
@@ -121,9 +127,11 @@ class Scheduler {
   std::vector<Forecast> answers_;
   std::int64_t num_forecasts_ = 0;
   bool warm_ = false;
-  std::thread thread_;
+  std::thread thread_, watch_thread_;
 };
 
+// Paths drawn at a time for a variate; 1 where none is sampled.
+double num_paths(const ForecastOptions& options);
 // Floats of an answer to this many variates.
 double answer_values(const ForecastOptions& options, double num_variates);
 

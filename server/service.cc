@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "decompress.h"
+#include "memory_budget.h"
 
 namespace toto::server {
 namespace {
@@ -87,6 +88,12 @@ const Service::Route* Service::find_route(std::string_view method, std::string_v
 }
 
 std::optional<Response> Service::admit(const Request& request) {
+  std::optional<Response> refusal = refuse(request);
+  if (refusal) add_headers(request, *refusal);
+  return refusal;
+}
+
+std::optional<Response> Service::refuse(const Request& request) const {
   if (auto refusal = check_access(request, options_.access)) {
     if (refusal->status == 401 && request.path == "/validate_api_key") {
       refusal->body = "{\"detail\":\"the API key is wrong or missing\"}";
@@ -101,8 +108,7 @@ std::optional<Response> Service::admit(const Request& request) {
       return form;
     }
     if (refusal->status == 204) {
-      refusal->headers = {{"Access-Control-Allow-Origin", options_.access.cors},
-                          {"Access-Control-Allow-Methods", "GET, POST, DELETE"},
+      refusal->headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
                           {"Access-Control-Allow-Headers", "Authorization, Content-Type"}};
     }
     return refusal;
@@ -154,12 +160,16 @@ void Service::run(const CallPtr& call, std::function<void()> work) {
   const auto whole = [this, call, todo = std::move(work)] {
     guarded(call, [&] {
       std::string& body = call->request.body;
+      bool crowded = false;
       try {
         body = decompress(std::move(body), call->request.header("Content-Encoding"),
-                          options_.limits.max_body);
+                          options_.limits.max_body, [&](std::size_t bytes) {
+                            crowded = call->request.memory && !call->request.memory->take(bytes);
+                            return !crowded;
+                          });
       } catch (const Error& error) {
         if (error.code() != ErrorCode::out_of_memory) throw;
-        return send(call, error_response(413, error.what()));
+        return send(call, error_response(crowded ? 503 : 413, error.what()));
       }
       todo();
     });
@@ -172,13 +182,18 @@ void Service::run(const CallPtr& call, std::function<void()> work) {
   }
 }
 
-void Service::send(const CallPtr& call, Response response) const {
-  if (!options_.access.cors.empty() && call->request.header("Origin") == options_.access.cors) {
+// What every answer says to who asked, refusals too: without it a page cannot read why.
+void Service::add_headers(const Request& request, Response& response) const {
+  if (!options_.access.cors.empty() && request.header("Origin") == options_.access.cors) {
     response.headers.push_back({"Access-Control-Allow-Origin", options_.access.cors});
     response.headers.push_back({"Vary", "Origin"});
   }
-  const std::string_view trace = call->request.header("traceparent");
+  const std::string_view trace = request.header("traceparent");
   if (is_traceparent(trace)) response.headers.push_back({"traceparent", std::string(trace)});
+}
+
+void Service::send(const CallPtr& call, Response response) const {
+  add_headers(call->request, response);
   if (const Respond respond = std::exchange(call->respond, {})) respond(std::move(response));
 }
 
@@ -228,7 +243,8 @@ Forecast Service::live_forecast(const Series& series, const ForecastOptions& opt
         if (now.number != active.number) fail(ErrorCode::cancelled, "the mode was switched");
         forecast = now.engine->forecast(series, options);
       },
-      {}, [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
+      {}, Clock::time_point::max(),
+      [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
   if (const auto error = ended.get_future().get()) throw Error(*error);
   return forecast;
 }
@@ -240,12 +256,13 @@ void Service::deviated(double deviation, const std::string& id) {
       id.empty() ? "an unnamed series" : io::quoted(id), deviation, options_.shadow.bound));
   const ActiveEngine active = scheduler_->active();
   if (!options_.auto_rollback || active.engine->options().mode == Mode::reference ||
-      shadow_->state().rolled_back) {
+      rolling_back_.exchange(true)) {
     return;
   }
-  shadow_->note_rollback(true);
-  telemetry_.replans_of_former_engine(active.engine->replans());
+  // One that fails is tried again at the next deviation.
   scheduler_->switch_mode(Mode::reference, [this](std::optional<Error> error) {
+    rolling_back_ = false;
+    if (!error) shadow_->note_rollback(true);
     event(error ? fmt::format("the rollback to reference mode failed: {}", error->what())
                 : std::string("rolled back: all forecasts are made in reference mode until POST "
                               "/v1/mode says otherwise"));

@@ -76,6 +76,7 @@ class Service final : public HttpHandler {
     ClientGone gone;
     Respond respond;
     std::vector<std::string> names;  // what stood for {...} in the route
+    std::string opened;              // the session this request opens
   };
   using CallPtr = std::shared_ptr<Call>;
   using Planner = Plan (*)(const io::Json& body, const Limits& limits);
@@ -92,6 +93,8 @@ class Service final : public HttpHandler {
   // Runs `work` where it holds up nobody, with the body decompressed; what it throws is answered.
   void run(const CallPtr& call, std::function<void()> work);
   void guarded(const CallPtr& call, const std::function<void()>& work);
+  std::optional<Response> refuse(const Request& request) const;
+  void add_headers(const Request& request, Response& response) const;
   void send(const CallPtr& call, Response response) const;
   void send_json(const CallPtr& call, std::string body) const;
   void send_error(const CallPtr& call, const Error& error) const;
@@ -129,6 +132,9 @@ class Service final : public HttpHandler {
   void answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
                       std::vector<float> points, std::optional<ForecastOptions> options,
                       bool reports_point);
+  Clock::time_point deadline_of(const Call& call) const {
+    return call.request.received + options_.deadline;
+  }
   Forecast live_forecast(const Series& series, const ForecastOptions& options,
                          const ActiveEngine& active);
   void deviated(double deviation, const std::string& id);
@@ -148,6 +154,7 @@ class Service final : public HttpHandler {
       reports_;                        // of backtests: id and page, newest last
   std::atomic<int> num_backtests_{0};  // running or waiting
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> rolling_back_{false};  // the switch has not happened yet
   std::unique_ptr<Shadow> shadow_;
   std::unique_ptr<Scheduler> scheduler_;
   Workers light_, heavy_, backtests_;

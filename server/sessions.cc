@@ -89,6 +89,16 @@ void Sessions::close(std::string_view id) {
   entries_.erase(found);
 }
 
+void Sessions::forget(std::string_view id) {
+  std::shared_ptr<StreamSession> last;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.session->id == id; });
+  if (found == entries_.end()) return;
+  last = std::move(found->session);
+  entries_.erase(found);
+}
+
 std::size_t Sessions::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
@@ -116,21 +126,19 @@ StreamSession read_session(const Json& body, const Limits& limits) {
     entries.push_back(read_entry(value, "series"));
   }
   StreamSession session;
-  std::size_t length = 0;
-  for (const V1Entry& entry : entries) length = std::max(length, entry.input.values.size());
-  session.history.num_variates = static_cast<int>(entries.size());
+  std::vector<const V1Entry*> variates;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     V1Entry& entry = entries[i];
     if (entry.is_known) {
       fail(ErrorCode::unsupported, "series has a \"future\", which sessions do not take");
     }
     if (entry.input.id.empty()) entry.input.id = fmt::format("series_{}", i + 1);
-    std::vector<float>& to = session.history.values;
-    to.insert(to.end(), length - entry.input.values.size(), NAN);
-    to.insert(to.end(), entry.input.values.begin(), entry.input.values.end());
+    variates.push_back(&entry);
     session.targets.push_back({.id = entry.input.id, .values = {}, .axis = entry.input.axis});
   }
-  session.history.id = session.targets.front().id;
+  // The least that can be asked of it; what is asked is checked again then.
+  check_size(limits, {{shape_of(variates)}}, {.horizon = 1, .quantiles = {}});
+  session.history = join(variates, session.targets.front().id);
   return session;
 }
 

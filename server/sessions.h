@@ -42,6 +42,7 @@ class Sessions {
   std::shared_ptr<StreamSession> open(StreamSession session);
   std::shared_ptr<StreamSession> find(std::string_view id);  // Error(not_found)
   void close(std::string_view id);                           // Error(not_found)
+  void forget(std::string_view id);                          // closes it if it is there
   std::size_t size() const;
 
  private:

@@ -190,7 +190,7 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   const Engine* engine = gauges.active.engine.get();
   text.single("toto_ready", "gauge", "1 when the model is loaded.", engine == nullptr ? 0 : 1);
   text.single("toto_replans_total", "counter", "Plans made after warm-up.",
-              former_replans_ + (engine == nullptr ? 0 : engine->replans()));
+              gauges.active.replans());
   const ShadowState& shadow = gauges.shadow;
   text.single("toto_shadow_deviation", "gauge",
               "Relative deviation of the latest forecast that "

@@ -51,8 +51,6 @@ class Telemetry {
   void request(std::string_view route, int status, double seconds);
   void batch(std::size_t num_series);
   void forecasts(std::size_t count) { forecasts_ += static_cast<std::int64_t>(count); }
-  void replans_of_former_engine(std::int64_t count) { former_replans_ += count; }
-  std::int64_t former_replans() const { return former_replans_; }
 
   struct Gauges {
     std::size_t queue_depth = 0, connections = 0, sessions = 0;
@@ -79,7 +77,7 @@ class Telemetry {
   static constexpr std::array<int, 7> kBatchBounds = {1, 2, 4, 8, 16, 32, 64};
   std::array<std::uint64_t, kBatchBounds.size() + 1> batches_ = {};
   std::uint64_t num_batches_ = 0, batch_sum_ = 0;
-  std::atomic<std::int64_t> forecasts_{0}, former_replans_{0};
+  std::atomic<std::int64_t> forecasts_{0};
 };
 
 std::string_view kind_of(int status) noexcept;  // of an error

@@ -33,19 +33,23 @@ void read(const Read& action) {
 void check(const Plan& plan, const Limits& limits) {
   require(!plan.series.empty() && plan.series.size() <= limits.max_series);
   require(plan.options.horizon >= 1 && plan.options.horizon <= limits.max_horizon);
+  std::size_t num_values = 0;
   for (const toto::Series& series : plan.series) {
+    num_values += series.values.size() + series.future_exogenous.size();
     require(series.num_variates >= 1);
     require(series.values.size() % static_cast<std::size_t>(series.num_variates) == 0);
     require(series.future_exogenous.size() == static_cast<std::size_t>(series.num_exogenous) *
                                                   static_cast<std::size_t>(plan.options.horizon));
   }
+  require(num_values * sizeof(float) <= limits.max_memory);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const Limits limits{.max_series = 1000, .max_horizon = 1000, .max_answer_bytes = 1 << 24};
+  const Limits limits{
+      .max_series = 1000, .max_horizon = 1000, .max_answer_bytes = 1 << 24, .max_memory = 1 << 20};
   read([&] {
     const toto::io::Json body = toto::io::parse_json(bytes, "the request", 10'000);
     for (const auto planner : {plan_v1, plan_chronos, plan_nixtla_forecast,
@@ -53,7 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read([&] { check(planner(body, limits), limits); });
     }
     read([&] { series_json(body, limits); });
-    read([&] { read_session(body, limits); });
+    read([&] {
+      require(read_session(body, limits).history.values.size() * sizeof(float) <=
+              limits.max_memory);
+    });
     read([&] { read_points(body, 2); });
   });
   return 0;

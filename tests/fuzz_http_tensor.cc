@@ -29,7 +29,8 @@ void read(const Read& action) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const Limits limits{.max_series = 1000, .max_horizon = 1000, .max_answer_bytes = 1 << 24};
+  const Limits limits{
+      .max_series = 1000, .max_horizon = 1000, .max_answer_bytes = 1 << 24, .max_memory = 1 << 20};
   const auto infer = [&](std::string_view body, std::string_view length) {
     read([&] {
       for (const toto::Series& series : plan_oip(body, length, "m", limits).series) {

@@ -31,6 +31,12 @@ class Serve : public ServeTest {
     EXPECT_EQ(result.err, "");
     return result.out;
   }
+  void make_key_pair() {
+    ASSERT_EQ(shell("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+                    "-subj /CN=localhost -keyout key.pem -out cert.pem 2>/dev/null")
+                  .exit_code,
+              0);
+  }
 };
 
 TEST_F(Serve, RefusesWrongFlags) {
@@ -67,6 +73,7 @@ TEST_F(Serve, EveryFlagHasAVariable) {
                                                     {"max-series", "0"},
                                                     {"max-horizon", "0"},
                                                     {"max-samples", "0"},
+                                                    {"max-memory", "1Q"},
                                                     {"max-sessions", "0"},
                                                     {"max-connections", "0"},
                                                     {"shadow-rate", "2"},
@@ -138,7 +145,7 @@ TEST_F(Serve, SettingsAreShownWithTheirOrigin) {
       EXPECT_TRUE(has(text, "(default " + (value == "0" ? "off" : value))) << text;
     }
   }
-  EXPECT_EQ(count, 19u);
+  EXPECT_EQ(count, 20u);
   file("toto.conf", "serve-port = 70000\n");
   expect_refusal(2, {"toto.conf:1: serve-port", "65535"}, {"serve"});
 }
@@ -172,15 +179,30 @@ TEST_F(Serve, RunsByVariablesAlone) {
 }
 
 TEST_F(Serve, TalksTls) {
-  ASSERT_EQ(shell("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "
-                  "/CN=localhost "
-                  "-keyout key.pem -out cert.pem 2>/dev/null")
-                .exit_code,
-            0);
+  make_key_pair();
   serve({"--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"});
   EXPECT_TRUE(ask("GET", "/health", "", "{}", true).starts_with("200"));
   EXPECT_TRUE(ask("POST", "/v1/forecast", kForecast, "{}", true).starts_with("200"));
   EXPECT_EQ(stop(SIGINT).exit_code, 0);
+}
+
+// The refusal of a body that is still being sent arrives, and is not lost with the connection.
+TEST_F(Serve, RefusalsArriveOverTls) {
+  make_key_pair();
+  serve({"--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--api-key", "k"});
+  file("post.py",
+       "import socket, ssl, sys, time\n"
+       "context = ssl._create_unverified_context()\n"
+       "for i in range(5):\n"
+       "  c = context.wrap_socket(socket.create_connection(('127.0.0.1', int(sys.argv[1]))))\n"
+       "  c.sendall(b'POST /v1/forecast HTTP/1.1\\r\\nHost: localhost\\r\\n'\n"
+       "            b'Content-Length: 2000000\\r\\n\\r\\n' + b' ' * 1000000)\n"
+       "  time.sleep(0.1)\n"
+       "  c.sendall(b' ' * 1000000)\n"
+       "  print(c.recv(12).decode())\n");
+  const Result result = shell("python3 post.py " + port_);
+  EXPECT_EQ(result.out, "HTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\n")
+      << result.err;
 }
 
 TEST_F(Serve, AnswersAsTheCommandLine) {

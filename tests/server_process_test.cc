@@ -208,6 +208,26 @@ TEST_F(ServeProcess, StopsInTheMiddleOfAComparison) {
   EXPECT_LT(Clock::now() - begin, seconds(10));
 }
 
+// However many connections are allowed, the system may allow fewer: who waits in silence goes.
+TEST_F(ServeProcess, DescriptorsThatRunOutAreTakenFromTheIdle) {
+  serve({"--port", "0"});
+  const auto open_files = [&] {
+    return std::distance(
+        std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", running_->pid())), {});
+  };
+  const rlim_t most = static_cast<rlim_t>(open_files()) + 8;
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  ASSERT_EQ(prlimit(running_->pid(), RLIMIT_NOFILE, &limit, nullptr), 0);
+  std::vector<Client> idle;
+  for (int i = 0; i < 30; ++i) idle.emplace_back(port());
+  for (int i = 0; i < 3; ++i) {
+    Client client(port());
+    client.send(request_text("GET", "/health"));
+    EXPECT_EQ(client.receive(seconds(20)).status, 200) << i;
+  }
+  EXPECT_EQ(stop().exit_code, 0);
+}
+
 TEST_F(ServeProcess, AFullDiskUnderTheLogStopsNothing) {
   serve({"--port", "0", "--log", "/dev/full"});
   Client client(port());

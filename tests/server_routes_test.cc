@@ -328,6 +328,28 @@ TEST_F(Routes, NixtlaExogenous) {
             std::vector<float>(forecast.mean.begin(), forecast.mean.begin() + 2));
 }
 
+// Where windows cover the history, a feature counts as far as it was known before each.
+TEST_F(Routes, NixtlaExogenousAlongTheHistory) {
+  const Series y = walk(8, 40), x = walk(9, 40);
+  const std::string series =
+      fmt::format(R"("series": {{"y": {}, "sizes": [40], "X": [{}]}}, "level": [80])",
+                  values_text(y.values), values_text(x.values));
+  Series right;  // before the second window; a patch of 8 comes first
+  right.num_variates = 2;
+  right.values.assign(y.values.begin(), y.values.begin() + 16);
+  right.values.insert(right.values.end(), x.values.begin(), x.values.begin() + 16);
+  const Forecast forecast = expected(right, {.horizon = 8, .quantiles = {0.1, 0.9}});
+  for (const std::string& reply :
+       {post("/v2/anomaly_detection", "{" + series + "}").body,
+        post("/v2/cross_validation", "{" + series + R"(, "full_history": true})").body}) {
+    const Json json = io::parse_json(reply, "the reply");
+    const std::vector<float> mean = floats(at(json, "mean"));
+    ASSERT_EQ(mean.size(), 32u) << reply;
+    EXPECT_EQ(std::vector<float>(mean.begin() + 8, mean.begin() + 16),
+              std::vector<float>(forecast.mean.begin(), forecast.mean.begin() + 8));
+  }
+}
+
 TEST_F(Routes, Chronos) {
   const Series series = walk(11, 40), promotion = walk(12, 40);
   const Json json = parsed(post(

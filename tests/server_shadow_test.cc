@@ -100,6 +100,63 @@ TEST_F(ShadowTest, RollsBackUntilToldOtherwise) {
   EXPECT_EQ(mean(forecast(1).body), before) << "loaded anew, the weights are right again";
 }
 
+// The weights may be gone from the disk when they are needed again.
+TEST_F(ShadowTest, AFailedRollbackIsTriedAgain) {
+  service_options_.auto_rollback = true;
+  // The first engine in reference mode is the shadow's own, the second the first rollback's.
+  const auto loads = std::make_shared<std::atomic<int>>(0);
+  const auto load = service_options_.load;
+  service_options_.load = [loads, load](Mode mode) {
+    if (mode == Mode::reference && ++*loads == 2) {
+      throw Error(ErrorCode::not_found, "the model is not there");
+    }
+    return load(mode);
+  };
+  start();
+  EngineTestHook::damage_weight(*service_->scheduler().active().engine);
+  EXPECT_EQ(forecast(1).status, 200);
+  for (int i = 0; i < 2000 && events().find("failed") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_NE(events().find("the rollback to reference mode failed: the model is not there"),
+            std::string::npos)
+      << events();
+  EXPECT_EQ(mode(), "default");
+  EXPECT_FALSE(service_->shadow_state().rolled_back);
+  EXPECT_EQ(forecast(2).status, 200);
+  EXPECT_TRUE(wait_for_mode("reference"));
+  // It is told after the switch.
+  for (int i = 0; i < 2000 && !service_->shadow_state().rolled_back; ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_TRUE(service_->shadow_state().rolled_back);
+}
+
+TEST_F(ShadowTest, ReplansAreCountedOnceWhateverIsSwitched) {
+  service_options_.shadow.rate = 0;
+  service_options_.scheduler.warm_up = 1;
+  service_options_.mode = Mode::reduce_overhead;  // has plans
+  const auto fails = std::make_shared<std::atomic<bool>>(false);
+  const auto load = service_options_.load;
+  service_options_.load = [fails, load](Mode mode) {
+    if (*fails) throw Error(ErrorCode::not_found, "the model is not there");
+    return load(mode);
+  };
+  start();
+  for (int horizon : {8, 20, 40}) forecast(1, fmt::format("\"horizon\": {}", horizon));
+  const auto replans = [this] { return at(parsed(get("/v1/status", kKey)), "replans").integer; };
+  const std::int64_t before = replans();
+  ASSERT_GT(before, 0);
+  *fails = true;
+  EXPECT_EQ(post("/v1/mode", R"({"mode": "reference"})", kKey).status, 404);
+  EXPECT_EQ(replans(), before);
+  *fails = false;
+  for (const char* wanted : {"reference", "reduce-overhead"}) {
+    EXPECT_EQ(post("/v1/mode", fmt::format(R"({{"mode": "{}"}})", wanted), kKey).status, 200);
+    EXPECT_EQ(replans(), before) << wanted;
+  }
+}
+
 TEST_F(ShadowTest, SessionsSurviveASwitchOfModes) {
   start();
   const Series series = walk(3, 60);

@@ -142,9 +142,9 @@ class Deploy(unittest.TestCase):
             self.assertIn(rule["labels"]["severity"], ("critical", "warning"))
             self.assertTrue(rule["annotations"]["summary"])
             used[rule["alert"]] = self.check_expression(rule["expr"].replace("offset 6h", ""))
-        self.assertIn(
-            "1e-5", next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
-        )
+        shadow = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
+        self.assertIn("toto_shadow_deviation > toto_shadow_deviation_bound", shadow)
+        self.assertNotRegex(shadow, r"[0-9]e-[0-9]", "the bound is the server's: --shadow-bound")
         for alert, metric in (
             ("TotoShadowDeviation", "toto_shadow_deviation"), ("TotoReplansAfterWarmUp", "toto_replans_total"),
             ("TotoLatencyHigh", "toto_request_duration_seconds_bucket"), ("TotoErrors", "toto_errors_total"),

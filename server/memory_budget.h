@@ -1,0 +1,45 @@
+// Bytes that clients make us keep: bodies, what they decompress to, and large answers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace toto::server {
+
+// Of all clients. What does not fit is refused, whoever it is. Thread safe.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t most) : most_(most) {}
+  bool take(std::size_t bytes) {
+    if (used_.fetch_add(bytes) + bytes <= most_) return true;
+    give_back(bytes);
+    return false;
+  }
+  void give_back(std::size_t bytes) { used_.fetch_sub(bytes); }
+
+ private:
+  std::size_t most_;
+  std::atomic<std::size_t> used_{0};
+};
+
+// What one request holds of the budget, which must outlive it. Thread safe.
+class MemoryShare {
+ public:
+  explicit MemoryShare(MemoryBudget& budget) : budget_(budget) {}
+  ~MemoryShare() { release(); }
+  MemoryShare(const MemoryShare&) = delete;
+  MemoryShare& operator=(const MemoryShare&) = delete;
+
+  bool take(std::size_t bytes) {
+    if (!budget_.take(bytes)) return false;
+    held_.fetch_add(bytes);
+    return true;
+  }
+  void release() { budget_.give_back(held_.exchange(0)); }
+
+ private:
+  MemoryBudget& budget_;
+  std::atomic<std::size_t> held_{0};
+};
+
+}  // namespace toto::server
