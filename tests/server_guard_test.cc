@@ -2,12 +2,12 @@
 // may take, and what the log says of it.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <fstream>
 #include <functional>
 #include <sstream>
 
+#include "gzipped.h"
 #include "server/access.h"
 #include "server/access_log.h"
 #include "server/protocol_nixtla.h"
@@ -120,25 +120,11 @@ TEST(GuardMemory, IsAddedUpBeforeItIsTaken) {
   EXPECT_EQ(plan.series.at(0).length(), 20'000u);
 }
 
-std::string gzipped(std::size_t blanks) {
-  const std::string text(blanks, ' ');
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<unsigned>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<unsigned>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 TEST_F(Guard, DecompressedBodiesCountLikeOthers) {
   http_options_.max_bodies = std::size_t{1} << 20;
   start();
-  const std::string large = gzipped(std::size_t{2} << 20), small = gzipped(std::size_t{512} << 10);
+  const std::string large = gzipped(std::string(2 << 20, ' ')),
+                    small = gzipped(std::string(512 << 10, ' '));
   ASSERT_LT(large.size(), http_options_.max_bodies / 10);
   for (int i = 0; i < 3; ++i) {
     const Reply refused = post("/v1/forecast", large, "Content-Encoding: gzip\r\n");

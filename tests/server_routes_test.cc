@@ -1,10 +1,10 @@
 // Every route of the service, its answers compared to the bit with the engine's own.
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "gzipped.h"
 #include "server/decompress.h"
 #include "server/web.h"
 #include "server_fixture.h"
@@ -13,20 +13,6 @@ namespace toto::server {
 namespace {
 
 using testing::walk;
-
-std::string gzipped(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<unsigned>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<unsigned>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 std::string zstd(const std::string& text) {
   std::string out(ZSTD_compressBound(text.size()), '\0');
