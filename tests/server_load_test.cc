@@ -14,11 +14,15 @@ namespace {
 using testing::walk;
 
 constexpr int kConnections = 64;
-constexpr int kQuestions = 48;
+constexpr int kQuestions = 60;
+constexpr std::size_t kAppended = 16;  // points that a session gets after it was opened
 
+// Requests of one connection, each sent when the former is answered; SESSION stands for the session
+// that the first one opened.
 struct Question {
-  std::string request;
-  std::vector<float> mean;  // of the answer
+  std::vector<std::string> requests;
+  std::size_t answer = 0;  // which one has the mean
+  std::vector<float> mean;
 };
 
 // Latencies in a fixed number of bytes: the load's own records must not look like a leak.
@@ -52,7 +56,31 @@ class Load : public ServerTest {
   }
   static std::string folder() { return std::string(TOTO_SOURCE_DIR) + "/models/toto-mini"; }
 
-  // Five protocols, several lengths and horizons; the same series comes back in different ways.
+  static std::string binary_request(const std::vector<float>& values, int horizon) {
+    const std::size_t bytes = values.size() * sizeof(float);
+    const std::string header = fmt::format(
+        R"({{"inputs": [{{"name": "target", "datatype": "FP32", "shape": [1, 1, {}],
+             "parameters": {{"binary_data_size": {}}}}}], "parameters": {{"horizon": {},
+             "samples": 16, "quantiles": "0.1,0.9"}}}})",
+        values.size(), bytes, horizon);
+    return request_text("POST", "/v2/models/toto-mini/infer",
+                        header + std::string(reinterpret_cast<const char*>(values.data()), bytes),
+                        fmt::format("Inference-Header-Content-Length: {}\r\n", header.size()));
+  }
+
+  static std::vector<std::string> session_requests(const std::vector<float>& values, int horizon) {
+    const auto appended = values.end() - kAppended;
+    return {request_text("POST", "/v1/sessions",
+                         fmt::format(R"({{"series": {{"values": {}}}}})",
+                                     values_text({values.begin(), appended}))),
+            request_text("POST", "/v1/sessions/SESSION/append",
+                         fmt::format(R"({{"values": {}, "horizon": {}, "quantiles": [0.1, 0.9]}})",
+                                     values_text({appended, values.end()}), horizon)),
+            request_text("DELETE", "/v1/sessions/SESSION")};
+  }
+
+  // Four protocols and a session, several lengths and horizons; the same series comes back in
+  // different ways.
   static std::vector<Question> questions() {
     const Engine engine = Engine::load(folder());
     std::vector<Question> all;
@@ -62,42 +90,48 @@ class Load : public ServerTest {
       const std::string values = values_text(series.values);
       Question question;
       ForecastOptions options{.horizon = horizon, .quantiles = {0.1, 0.9}};
-      switch (i % 4) {
+      switch (i % 5) {
         case 0:
-          question.request = request_text(
+          question.requests = {request_text(
               "POST", "/v1/forecast",
               fmt::format(
                   R"({{"series": [{{"values": {}}}], "horizon": {}, "quantiles": [0.1, 0.9]}})",
-                  values, horizon));
+                  values, horizon))};
           break;
         case 1:
-          question.request = request_text(
+          question.requests = {request_text(
               "POST", "/v2/forecast",
               fmt::format(R"({{"series": {{"y": {}, "sizes": [{}]}}, "h": {}, "level": [80]}})",
-                          values, series.values.size(), horizon));
+                          values, series.values.size(), horizon))};
           break;
         case 2:
-          question.request = request_text(
+          question.requests = {request_text(
               "POST", "/invocations",
               fmt::format(
                   R"({{"inputs": [{{"target": {}}}], "parameters": {{"prediction_length": {},
                               "quantile_levels": [0.1, 0.9]}}}})",
-                  values, horizon));
+                  values, horizon))};
+          break;
+        case 3:
+          options.num_samples = 16;
+          question.requests = {binary_request(series.values, horizon)};
           break;
         default:
-          options.num_samples = 16;
-          question.request = request_text(
-              "POST", "/v2/models/toto-mini/infer",
-              fmt::format(
-                  R"({{"inputs": [{{"name": "target", "datatype": "FP32", "shape": [1, 1, {}],
-                              "data": {}}}], "parameters": {{"horizon": {}, "samples": 16,
-                              "quantiles": "0.1,0.9"}}}})",
-                  series.values.size(), values, horizon));
+          question.requests = session_requests(series.values, horizon);
+          question.answer = 1;
       }
       question.mean = engine.forecast(series, options).mean;
       all.push_back(std::move(question));
     }
     return all;
+  }
+
+  static std::string for_session(std::string request, const std::string& session) {
+    constexpr std::string_view kName = "SESSION";
+    if (const std::size_t at = request.find(kName); at != request.npos) {
+      request.replace(at, kName.size(), session);
+    }
+    return request;
   }
 
   static std::vector<float> mean_of(const Json& answer) {
@@ -124,19 +158,21 @@ TEST_F(Load, SixtyFourConnections) {
       Client client = connect();
       for (std::size_t i = static_cast<std::size_t>(c); elapsed() < seconds; ++i) {
         const Question& question = all[i % all.size()];
-        const auto sent = Clock::now();
-        if (!client.send(question.request)) {
-          ++failed;
-          break;
+        std::string session;
+        for (std::size_t step = 0; step < question.requests.size(); ++step) {
+          const std::string request = for_session(question.requests[step], session);
+          const auto sent = Clock::now();
+          const Reply reply = client.send(request) ? client.receive() : Reply{};
+          latencies.add(Clock::now() - sent);
+          if (reply.status != 200) {
+            ++failed;
+            return;
+          }
+          ++answered;
+          const Json json = io::parse_json(reply.body, "answer");
+          if (const Json* opened = json.find("session")) session = opened->string;
+          if (step == question.answer && mean_of(json) != question.mean) ++wrong;
         }
-        const Reply reply = client.receive();
-        latencies.add(Clock::now() - sent);
-        if (reply.status != 200) {
-          ++failed;
-          break;
-        }
-        ++answered;
-        if (mean_of(io::parse_json(reply.body, "answer")) != question.mean) ++wrong;
       }
     });
   }
@@ -157,6 +193,9 @@ TEST_F(Load, SixtyFourConnections) {
   EXPECT_EQ(wrong, 0) << "lost or crossed answers";
   EXPECT_GT(answered, kConnections);
   EXPECT_EQ(service_->shadow_state().exceeded, 0);
+  if (seconds >= 30) {
+    EXPECT_GT(service_->shadow_state().checked, 0);
+  }
   if (kSanitized) return;  // which keeps freed memory
   // A short run ends while the reference engine of the checks still loads.
   EXPECT_LT(grown, seconds < 30 ? 64 << 20 : 4 << 20);
