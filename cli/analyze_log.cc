@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "commands.h"
 #include "interrupt.h"
-#include "io/atomic_file.h"
 #include "io/csv.h"
 #include "io/utf8.h"
 #include "output.h"
@@ -51,7 +50,7 @@ int analyze_log(const AnalyzeLogFlags& flags) {
   const validate::LogAnalysis analysis = read_log(flags);
   const std::string name = flags.log == "-" ? "standard input" : io::one_line(flags.log);
   const std::string markdown = validate::markdown_text(analysis, name);
-  if (flags.output && flags.output != "-") io::write_file_atomically(*flags.output, markdown);
+  if (flags.output && flags.output != "-") write_result(*flags.output, markdown);
   publish(flags.json, validate::json_text(analysis),
           flags.output == "-" ? markdown : validate::table_text(analysis, name));
   if (analysis.evidence()) return 0;

@@ -10,7 +10,6 @@
 #include "commands.h"
 #include "held_out_files.h"
 #include "interrupt.h"
-#include "io/atomic_file.h"
 #include "io/json.h"
 #include "output.h"
 #include "progress.h"
@@ -97,8 +96,8 @@ int compare(const CompareModesFlags& flags) {
   }
   for (const std::string& warning : report.warnings) print_warning(warning);
   for (const std::string& file : flags.reports) {
-    io::write_file_atomically(
-        file, is_page(file) ? validate::page_html(report) : validate::markdown_text(report));
+    write_result(file,
+                 is_page(file) ? validate::page_html(report) : validate::markdown_text(report));
   }
   publish(flags.json, validate::json_text(report), validate::table_text(report));
   return report.passed() ? 0 : 1;

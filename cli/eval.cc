@@ -115,6 +115,10 @@ void check_files(const EvalFlags& flags) {
   if (flags.report == "-") {
     fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
   }
+  if (flags.report && !flags.report->ends_with(".html")) {
+    fail(ErrorCode::invalid_argument, "--report is {}, expected a name that ends in .html",
+         io::quoted(*flags.report));
+  }
   std::vector<NamedPath> inputs;
   inputs.reserve(flags.data.size());
   for (const std::string& path : flags.data) inputs.push_back({"DATA", path});
@@ -196,14 +200,13 @@ std::string page_of(const eval::EvalReport& report, const Charts& charts) {
 void write_plots(const std::string& folder, const eval::EvalReport& report, const Charts& charts) {
   for (std::size_t i = 0; i < charts.size(); ++i) {
     for (const auto& [label, chart] : charts[i]) {
-      io::write_file_atomically(plot_path(folder, report.datasets[i].name, label),
-                                report::fan_chart_svg(chart));
+      write_result(plot_path(folder, report.datasets[i].name, label), report::fan_chart_svg(chart));
     }
   }
 }
 
 void write_results(const EvalFlags& flags, const eval::EvalReport& report, const Charts& charts) {
-  if (flags.report) io::write_file_atomically(*flags.report, page_of(report, charts));
+  if (flags.report) write_result(*flags.report, page_of(report, charts));
   if (flags.plots) write_plots(*flags.plots, report, charts);
   if (flags.json == "-") {
     eval::write_json(report, write_stdout);
@@ -213,6 +216,7 @@ void write_results(const EvalFlags& flags, const eval::EvalReport& report, const
     io::AtomicFile file(*flags.json);
     eval::write_json(report, [&file](std::string_view text) { file.write(text); });
     file.commit();
+    print_written(*flags.json);
   }
   write_stdout(eval::table_text(report));
 }

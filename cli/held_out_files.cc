@@ -15,11 +15,24 @@ namespace toto::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+io::InputData read_column(const std::string& file, const std::string& column) {
+  try {
+    return io::read_series(file, {.columns = {column}});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    fail(error.code(), "{}; --column chooses another one", error.what());
+  }
+}
+
+}  // namespace
+
 std::vector<validate::Symbol> read_symbols(const std::vector<std::string>& files,
                                            const std::string& column) {
   std::vector<validate::Symbol> symbols;
   for (const std::string& file : files) {
-    io::InputData input = io::read_series(file, {.columns = {column}});
+    io::InputData input = read_column(file, column);
     for (const std::string& warning : input.warnings) print_warning(warning);
     const bool alone = input.series.size() == 1;
     for (io::InputSeries& series : input.series) {

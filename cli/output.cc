@@ -89,13 +89,20 @@ void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<Named
   }
 }
 
+void print_written(std::string_view path) { print_line(fmt::format("written: {}", path)); }
+
+void write_result(const std::string& path, std::string_view text) {
+  io::write_file_atomically(path, text);
+  print_written(path);
+}
+
 void publish(const std::optional<std::string>& json_path, std::string_view json,
              std::string_view text) {
   if (json_path == "-") {
     write_stdout(json);
     return;
   }
-  if (json_path) io::write_file_atomically(*json_path, json);
+  if (json_path) write_result(*json_path, json);
   write_stdout(text);
 }
 

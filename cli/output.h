@@ -28,6 +28,10 @@ struct NamedPath {
 // link: Error(invalid_argument).
 void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<NamedPath>& outputs);
 
+// Atomically, and says so on stderr.
+void write_result(const std::string& path, std::string_view text);
+void print_written(std::string_view path);
+
 // The result of a command that reports: `text` for people on stdout, `json` where --json says, and
 // nothing but JSON on stdout when that is "-".
 void publish(const std::optional<std::string>& json_path, std::string_view json,

@@ -89,9 +89,8 @@ int run_stress(const StressOptions& options) {
   }
   for (const std::string& warning : report.warnings) print_warning(warning);
   const std::string json = validate::json_text(report);
-  io::write_file_atomically(results, json);
-  io::write_file_atomically(readable, validate::markdown_text(report));
-  print_line(fmt::format("wrote {} and {}", results, readable));
+  write_result(results, json);
+  write_result(readable, validate::markdown_text(report));
   publish(options.json, json, validate::table_text(report));
   return report.passed() ? 0 : 1;
 }

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "commands.h"
 #include "interrupt.h"
-#include "io/atomic_file.h"
 #include "locate_model.h"
 #include "output.h"
 #include "progress.h"
@@ -95,7 +94,7 @@ int verify(const VerifyFlags& flags) {
         "forecasts",
         report.model));
   }
-  if (flags.report) io::write_file_atomically(*flags.report, validate::markdown_text(report));
+  if (flags.report) write_result(*flags.report, validate::markdown_text(report));
   publish(flags.json, validate::json_text(report), validate::table_text(report));
   return report.passed() ? 0 : 1;
 }

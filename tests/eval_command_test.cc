@@ -162,6 +162,7 @@ TEST_F(EvalTest, WrongUsageIsRefusedBeforeAnyWork) {
   refuse(2, {"--report is -"}, {"in.csv", "--horizon", "5", "--report", "-"});
   refuse(2, {"- twice"}, {"-", "-", "--horizon", "5"});
   refuse(2, {"--json is in.csv", "DATA"}, {"in.csv", "--horizon", "5", "--json", "in.csv"});
+  refuse(2, {"--report is \"r.txt\"", ".html"}, {"in.csv", "--horizon", "5", "--report", "r.txt"});
   refuse(2, {"--report is a.html", "--json"},
          {"in.csv", "--horizon", "5", "--json", "a.html", "--report", "a.html"});
   refuse(2, {"--plots is \"in.csv\", a file"}, {"in.csv", "--horizon", "5", "--plots", "in.csv"});
@@ -191,6 +192,7 @@ TEST_F(EvalTest, ReportAndPlotsShowTheNotableWindows) {
   const Result result = eval({"odd.csv", "--horizon", "4", "--windows", "3", "--report",
                               "new/folder/page.html", "--plots", "plots"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "written: new/folder/page.html\n")) << result.err;
   const std::string page = contents_of(path("new/folder/page.html"));
   EXPECT_FALSE(has(page, "<script>alert")) << "text from the file is escaped";
   EXPECT_TRUE(has(page, "&lt;script&gt;alert(1)&lt;/script&gt;, 4 days: the best of 3 windows"));

@@ -153,6 +153,7 @@ TEST_F(StressCommandTest, ComparesModesInAllForms) {
     EXPECT_EQ(at(row, "mae_persistence").real, at(rows[0], "mae_persistence").real);
   }
   EXPECT_TRUE(has(contents_of(path("m.md")), "# toto compare-modes"));
+  EXPECT_TRUE(has(result.err, "written: m.md\n")) << result.err;
   const std::string page = contents_of(path("m.html"));
   EXPECT_TRUE(has(page, "<!DOCTYPE html>"));
   EXPECT_TRUE(has(page, "differ by zero"));
@@ -161,6 +162,8 @@ TEST_F(StressCommandTest, ComparesModesInAllForms) {
 
 TEST_F(StressCommandTest, CompareModesRefusesWhatItCannotCompare) {
   expect_refusal(2, {"--data is missing"}, {"compare-modes"});
+  expect_refusal(2, {"no column \"close\"", "--column chooses"},
+                 {"compare-modes", "--data", data("AirPassengers.csv"), "--model", model()});
   expect_refusal(2, {"--report", ".md or .html"}, compare({"--report", "m.txt"}));
   expect_refusal(2, {"--runs"}, compare({"--runs", "0"}));
   expect_refusal(2, {"--exact"}, compare({"--exact"}));
