@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -16,8 +15,6 @@
 
 namespace toto::validate {
 namespace {
-
-using Names = std::set<std::string>;
 
 // `reference` takes longer than it would, so that which mode is faster is no matter of luck for
 // forecasts of microseconds on a busy machine.
@@ -39,23 +36,6 @@ CompareOptions small_options(Fault fault = {}) {
   options.load = faulty(std::move(fault));
   return options;
 }
-
-Names failed_in(const CompareReport& report) {
-  Names names;
-  for (const Check& check : report.checks) {
-    if (!check.passed) names.insert(check.name);
-  }
-  return names;
-}
-
-std::string detail_of(const CompareReport& report, const std::string& name) {
-  for (const Check& check : report.checks) {
-    if (check.name == name) return check.detail;
-  }
-  return "no check " + name;
-}
-
-bool is(const EngineOptions& options, Mode mode) { return options.mode == mode; }
 
 // What a fault does to everything a forecast says.
 template <typename Change>

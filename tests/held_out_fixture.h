@@ -1,11 +1,14 @@
-// Small symbols and a small model for tests of what judges modes by held-out values.
+// Small symbols and a small model for tests of what judges modes by held-out values, and what a
+// report found.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "test_model.h"
 #include "validate/held_out.h"
+#include "validate/judged_report.h"
 
 namespace toto::validate {
 
@@ -20,5 +23,24 @@ inline std::vector<Symbol> two_symbols(int length) {
   return {{.name = "ONE", .values = testing::walk(1, length).values},
           {.name = "TWO", .values = testing::walk(2, length).values}};
 }
+
+using Names = std::set<std::string>;
+
+inline Names failed_in(const JudgedReport& report) {
+  Names names;
+  for (const Check& check : report.checks) {
+    if (!check.passed) names.insert(check.name);
+  }
+  return names;
+}
+
+inline std::string detail_of(const JudgedReport& report, const std::string& name) {
+  for (const Check& check : report.checks) {
+    if (check.name == name) return check.detail;
+  }
+  return "no check " + name;
+}
+
+inline bool is(const EngineOptions& options, Mode mode) { return options.mode == mode; }
 
 }  // namespace toto::validate

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <thread>
 
 #include "held_out_fixture.h"
@@ -17,8 +16,6 @@
 
 namespace toto::validate {
 namespace {
-
-using Names = std::set<std::string>;
 
 constexpr std::uint64_t kMegabyte = 1 << 20;
 
@@ -37,26 +34,9 @@ StressOptions small_options(const Fault& fault = {}) {
   return options;
 }
 
-Names failed_in(const StressReport& report) {
-  Names names;
-  for (const Check& check : report.checks) {
-    if (!check.passed) names.insert(check.name);
-  }
-  return names;
-}
-
-std::string detail_of(const StressReport& report, const std::string& name) {
-  for (const Check& check : report.checks) {
-    if (check.name == name) return check.detail;
-  }
-  return "no check " + name;
-}
-
 void expect_detail(const StressReport& report, const std::string& name, std::string_view part) {
   EXPECT_NE(detail_of(report, name).find(part), std::string::npos) << detail_of(report, name);
 }
-
-bool is(const EngineOptions& options, Mode mode) { return options.mode == mode; }
 
 TEST(Stress, HealthyModesHoldEveryLimit) {
   int last = 0, total = 0;

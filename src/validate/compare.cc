@@ -164,16 +164,8 @@ class Comparison {
   bool has_run(Mode mode) const { return runs_.at(mode).complaint.empty(); }
 
   void describe(CompareReport& report) const {
-    const ModelInfo& model = reference_model_;
-    report.made = provenance();
-    report.model = model.name;
-    report.weights_sha256 = model.weights_sha256;
-    report.trained = model.trained;
-    const EngineOptions engine = resolve_options(engine_for(Mode::standard));
-    report.isa = name_of(engine.isa);
-    report.threads = engine.threads;
-    report.dtype = engine.dtype;
-    report.seed = options_.seed;
+    report.describe(reference_model_);
+    report.describe(resolve_options(engine_for(Mode::standard)), options_.seed);
     report.context = options_.context;
     report.horizon = options_.horizon;
     report.samples = options_.samples;
@@ -325,11 +317,6 @@ void check_options(const CompareOptions& options) {
 }
 
 }  // namespace
-
-bool CompareReport::passed() const {
-  return !checks.empty() &&
-         std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
-}
 
 CompareReport compare_modes(const CompareOptions& options) {
   check_options(options);

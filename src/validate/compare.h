@@ -52,20 +52,12 @@ struct CompareRow {
   std::optional<double> peak_memory_mb;
 };
 
-struct CompareReport {
-  Provenance made = {};
-  std::string model, weights_sha256, isa;
-  bool trained = true;
-  int threads = 0, context = 0, horizon = 0, samples = 0, runs = 0;
-  std::uint64_t seed = 0;
-  DType dtype = DType::f32;
+struct CompareReport : JudgedReport {
+  int context = 0, horizon = 0, samples = 0, runs = 0;
   std::vector<Mode> modes;
-  std::vector<CompareRow> rows;  // by symbol, then by mode
-  std::vector<Check> checks;
-  std::vector<std::string> weights;   // where they came from: packed, mapped, a cache refused
-  std::vector<std::string> warnings;  // of the model's files, of gaps in the data, of long tails
+  std::vector<CompareRow> rows;      // by symbol, then by mode
+  std::vector<std::string> weights;  // where they came from: packed, mapped, a cache refused
 
-  bool passed() const;                        // every check, and there is one
   std::vector<std::string> findings() const;  // what the figures come to, a sentence each
 };
 

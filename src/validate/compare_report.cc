@@ -175,24 +175,17 @@ std::vector<Cells> accuracy_rows(const CompareReport& report) {
 std::string json_text(const CompareReport& report) {
   io::JsonWriter json;
   json.begin_object().field("passed", report.passed()).field("version", version());
-  write_provenance(json, report.made);
-  json.field("model", report.model)
-      .field("trained", report.trained)
-      .field("weights_sha256", report.weights_sha256)
-      .field("dtype", name_of(report.dtype))
-      .field("isa", report.isa)
-      .field("threads", report.threads)
-      .field("seed", report.seed)
-      .field("context", report.context)
+  write_setting(json, report);
+  json.field("context", report.context)
       .field("horizon", report.horizon)
       .field("samples", report.samples)
       .field("runs", report.runs)
       .key("rows")
       .begin_array();
   for (const CompareRow& row : report.rows) write_row(json, row);
-  json.end_array().key("checks").begin_array();
-  for (const Check& check : report.checks) write_check(json, check);
-  json.end_array().key("weights").begin_array();
+  json.end_array();
+  write_checks(json, report);
+  json.key("weights").begin_array();
   for (const std::string& sentence : report.weights) json.value(sentence);
   json.end_array().key("findings").begin_array();
   for (const std::string& sentence : report.findings()) json.value(sentence);

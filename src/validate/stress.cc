@@ -301,17 +301,10 @@ class Stress {
   }
 
   void describe(StressReport& report) const {
-    report.made = provenance();
     report.level = options_.level;
-    report.model = model_.name;
-    report.weights_sha256 = model_.weights_sha256;
-    report.trained = model_.trained;
-    const EngineOptions engine = resolve_options(engine_for(Mode::standard));
-    report.isa = name_of(engine.isa);
-    report.threads = engine.threads;
-    report.dtype = engine.dtype;
+    report.describe(model_);
+    report.describe(resolve_options(engine_for(Mode::standard)), options_.seed);
     report.callers = options_.callers;
-    report.seed = options_.seed;
     report.num_requests = requests_.size();
     report.symbols = run_.symbols;
     Accuracy persistence;

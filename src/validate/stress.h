@@ -56,26 +56,16 @@ struct StressRow {
   bool complete() const;  // every figure is there and finite
 };
 
-struct StressReport {
-  Provenance made = {};
+struct StressReport : JudgedReport {
   StressLevel level = StressLevel::quick;
-  std::string model, weights_sha256, isa;
-  bool trained = true;
-  DType dtype = DType::f32;
-  int threads = 0, callers = 0;
-  std::uint64_t seed = 0;
+  int callers = 0;
   std::size_t num_requests = 0;  // shapes, each repeated in every iteration
   std::vector<std::string> symbols;
   std::vector<StressRow> rows;                // by mode, then by iteration
   std::map<Mode, Latency> latency;            // of the windows' forecasts, one at a time
   std::map<Mode, Latency> mixed, concurrent;  // of all shapes alone; of the light ones by callers
   double mae_persistence = 0;                 // on the same windows
-  std::vector<Check> checks;
   std::vector<std::string> weights;  // where they came from: packed, mapped, a cache refused
-  // What came near a limit, long tails, gaps in the data, and what the model's files say.
-  std::vector<std::string> warnings;
-
-  bool passed() const;  // every check, and there is one
 };
 
 // A mode that fails at something fails its checks; a model or data that cannot be used at all is an

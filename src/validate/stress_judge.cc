@@ -246,11 +246,6 @@ bool StressRow::complete() const {
          peak_memory_mb.has_value() && resident.has_value();
 }
 
-bool StressReport::passed() const {
-  return !checks.empty() &&
-         std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
-}
-
 void judge_stress(const StressOptions& options, const StressRun& run, StressReport& report) {
   Judge(options, run, report).judge();
 }

@@ -159,25 +159,15 @@ std::string json_text(const StressReport& report) {
       .field("passed", report.passed())
       .field("stress_mode", name_of(report.level))
       .field("version", version());
-  write_provenance(json, report.made);
-  json.field("model", report.model)
-      .field("trained", report.trained)
-      .field("weights_sha256", report.weights_sha256)
-      .field("dtype", name_of(report.dtype))
-      .field("isa", report.isa)
-      .field("threads", report.threads)
-      .field("seed", report.seed)
-      .field("mae_persistence", report.mae_persistence)
-      .key("rows")
-      .begin_array();
+  write_setting(json, report);
+  json.field("mae_persistence", report.mae_persistence).key("rows").begin_array();
   for (const StressRow& row : report.rows) write_row(json, report, row);
   json.end_array();
   write_latencies(json, "latency_ms", report.latency);
   write_latencies(json, "latency_mixed_ms", report.mixed);
   write_latencies(json, "latency_concurrent_ms", report.concurrent);
-  json.key("checks").begin_array();
-  for (const Check& check : report.checks) write_check(json, check);
-  json.end_array().key("weights").begin_array();
+  write_checks(json, report);
+  json.key("weights").begin_array();
   for (const std::string& sentence : report.weights) json.value(sentence);
   json.end_array().key("warnings").begin_array();
   for (const std::string& warning : report.warnings) json.value(warning);

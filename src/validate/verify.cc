@@ -33,9 +33,7 @@ void meet_model(const VerifyOptions& options, Report& report, Jobs& jobs) {
   EngineOptions engine = engine_options(options, Mode::reference);
   engine.dtype = DType::f32;
   const ModelInfo model = options.load(options.model, engine)->model();
-  report.model = model.name;
-  report.weights_sha256 = model.weights_sha256;
-  report.trained = model.trained;
+  report.describe(model);
   report.warnings = model.warnings;
   add_production_jobs(options, model, report, jobs);
   add_invariance_jobs(options, model, report, jobs);
@@ -46,21 +44,11 @@ void describe(const VerifyOptions& options, Report& report) {
   EngineOptions engine = engine_options(options, Mode::reference);
   engine.dtype = DType::f32;
   engine = resolve_options(engine);
-  report.made = provenance();
-  report.dtype = options.engine.dtype;
-  report.isa = name_of(engine.isa);
-  report.threads = engine.threads;
-  report.seed = options.seed;
+  engine.dtype = options.engine.dtype;
+  report.describe(engine, options.seed);
 }
 
 }  // namespace
-
-std::size_t Report::num_passed() const {
-  return static_cast<std::size_t>(
-      std::count_if(checks.begin(), checks.end(), [](const Check& check) { return check.passed; }));
-}
-
-bool Report::passed() const { return !checks.empty() && num_passed() == checks.size(); }
 
 EngineOptions engine_options(const VerifyOptions& options, Mode mode) {
   EngineOptions engine = options.engine;

@@ -11,19 +11,10 @@
 #include <vector>
 
 #include "toto/toto.h"
-#include "validate/provenance.h"
+#include "validate/judged_report.h"
 #include "validate/runner.h"
 
 namespace toto::validate {
-
-struct Check {
-  std::string name = {};
-  bool passed = false;
-  std::optional<double> figure = {}, bound = {};  // what was measured, what it may be; or nothing
-  std::string detail = {};  // one line: what the figure is, or what went wrong
-  // Of goldens: the largest error, and the reference's own mean error.
-  std::optional<double> max_error = {}, own_error = {};
-};
 
 // What this machine or this version has nothing to compare with: neither passed nor failed.
 struct Skipped {
@@ -37,21 +28,9 @@ struct GoldenModel {
   std::string weights_sha256 = {};  // empty if it could not be loaded
 };
 
-struct Report {
-  Provenance made = {};
-  std::string model, weights_sha256;  // empty when only goldens were checked
-  bool trained = true;
-  DType dtype = DType::f32;
-  std::string isa = {};
-  int threads = 0;
-  std::uint64_t seed = 0;
-  std::vector<GoldenModel> goldens = {};
-  std::vector<std::string> warnings = {};  // of the model's files
-  std::vector<Check> checks;
+struct Report : JudgedReport {
+  std::vector<GoldenModel> goldens;
   std::vector<Skipped> skipped;
-
-  std::size_t num_passed() const;
-  bool passed() const;  // every check, and there is one
 };
 
 std::string json_text(const Report& report);

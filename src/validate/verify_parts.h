@@ -34,9 +34,6 @@ bool holds(double figure, double bound);
 Check measured_check(std::string name, double figure, double bound, std::string detail);
 Check failed_check(std::string name, std::string detail);
 
-// {"name", "passed", "figure", "bound"} and what else there is to say.
-void write_check(io::JsonWriter& json, const Check& check);
-
 // Calls `body`; what the engine refuses or fails at comes back as a sentence instead of ending the
 // run. Empty: it went well. Cancelling and running out of memory do end it.
 template <typename Body>

@@ -47,41 +47,12 @@ std::string golden_line(const GoldenModel& model) {
                      model.weights_sha256.empty() ? "not loaded" : model.weights_sha256);
 }
 
-// NaN and infinities have no place in JSON: null, and such a check has not passed.
-void write_number(io::JsonWriter& json, std::string_view key, const std::optional<double>& value) {
-  json.key(key);
-  if (value && std::isfinite(*value)) {
-    json.value(*value);
-  } else {
-    json.null();
-  }
-}
-
 }  // namespace
-
-void write_check(io::JsonWriter& json, const Check& check) {
-  json.begin_object().field("name", check.name).field("passed", check.passed);
-  write_number(json, "figure", check.figure);
-  write_number(json, "bound", check.bound);
-  if (check.max_error) write_number(json, "max_error", check.max_error);
-  if (check.own_error) write_number(json, "reference_error", check.own_error);
-  if (!check.detail.empty()) json.field("detail", check.detail);
-  json.end_object();
-}
 
 std::string json_text(const Report& report) {
   io::JsonWriter json;
   json.begin_object().field("passed", report.passed()).field("version", version());
-  write_provenance(json, report.made);
-  json.field("dtype", name_of(report.dtype))
-      .field("isa", report.isa)
-      .field("threads", report.threads)
-      .field("seed", report.seed);
-  if (!report.model.empty()) {
-    json.field("model", report.model)
-        .field("trained", report.trained)
-        .field("weights_sha256", report.weights_sha256);
-  }
+  write_setting(json, report);
   json.key("goldens").begin_array();
   for (const GoldenModel& model : report.goldens) {
     json.begin_object()
@@ -93,9 +64,7 @@ std::string json_text(const Report& report) {
   json.end_array().key("warnings").begin_array();
   for (const std::string& warning : report.warnings) json.value(warning);
   json.end_array();
-  json.key("checks").begin_array();
-  for (const Check& check : report.checks) write_check(json, check);
-  json.end_array();
+  write_checks(json, report);
   json.key("skipped").begin_array();
   for (const Skipped& skipped : report.skipped) {
     json.begin_object().field("name", skipped.name).field("reason", skipped.reason).end_object();
