@@ -43,7 +43,7 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)),
-      log_(options_.log),
+      log_(options_.log, options_.trust_proxy),
       sessions_(options_.sessions),
       light_(2, kMaxTasks),
       heavy_(1, kMaxTasks),

@@ -43,6 +43,7 @@ struct ServiceOptions {
   bool auto_rollback = false;
   std::chrono::milliseconds deadline{60'000};  // of a request
   std::string log = {};                        // a file of JSON lines, "-", or none
+  bool trust_proxy = false;                    // the log names whom a proxy speaks for
   Backtest backtest = {};
   ReportSources report_sources = {};
   std::function<void(std::string_view)> on_event = {};  // sentences for the operator

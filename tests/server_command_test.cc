@@ -80,6 +80,7 @@ TEST_F(Serve, EveryFlagHasAVariable) {
                                                     {"shadow-bound", "-1"},
                                                     {"auto-rollback", "perhaps"},
                                                     {"log", "/no/such/folder"},
+                                                    {"trust-proxy", "perhaps"},
                                                     {"mode", "fast"},
                                                     {"no-kv-cache", "perhaps"},
                                                     {"model", "nomodel"},
@@ -145,7 +146,7 @@ TEST_F(Serve, SettingsAreShownWithTheirOrigin) {
       EXPECT_TRUE(has(text, "(default " + (value == "0" ? "off" : value))) << text;
     }
   }
-  EXPECT_EQ(count, 20u);
+  EXPECT_EQ(count, 21u);
   file("toto.conf", "serve-port = 70000\n");
   expect_refusal(2, {"toto.conf:1: serve-port", "65535"}, {"serve"});
 }
