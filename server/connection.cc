@@ -127,11 +127,31 @@ class Connection final : public ConnectionBase {
     if constexpr (kTls) {
       enter(State::handshake, shared_.options.header_timeout);
       stream_.async_handshake(asio::ssl::stream_base::server, [self = self()](Code error) {
-        if (!error) self->wait_for_request();
+        if (!error) return self->wait_for_request();
+        const auto code = static_cast<unsigned>(error.value());
+        if (ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST) self->refuse_plain();
       });
     } else {
       wait_for_request();
     }
+  }
+
+  // Who speaks HTTP where TLS is spoken is told so, in words it understands.
+  void refuse_plain() {
+    request_.peer = peer_;
+    request_.received = Clock::now();
+    sent_ = error_response(400, "this port speaks TLS, expected a request to https://");
+    const auto text = std::make_shared<const std::string>(
+        fmt::format("HTTP/1.1 400 Bad Request\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+                    "Connection: close\r\n\r\n{}",
+                    sent_.content_type, sent_.body.size(), sent_.body));
+    enter(State::writing, shared_.options.pause_timeout);
+    asio::async_write(socket(), asio::buffer(*text),
+                      [self = self(), text](Code error, std::size_t) {
+                        self->shared_.handler.answered(self->request_, self->sent_, !error);
+                        self->enter(State::lingering, kLingerTime);
+                        if (!error) self->end_sending();
+                      });
   }
 
   std::shared_ptr<Connection> self() {

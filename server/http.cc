@@ -1,5 +1,6 @@
 #include "http.h"
 
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -20,6 +21,43 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{50};
 constexpr milliseconds kSoon{2};
 constexpr int kBacklog = 1024;
+
+// The number OpenSSL has for it.
+unsigned long ssl_code(const Code& error) { return static_cast<unsigned>(error.value()); }
+
+[[noreturn]] void fail_file(const std::string& path, const char* what, const Code& error,
+                            const std::string& expected) {
+  const unsigned long code = ssl_code(error);
+  if (ERR_SYSTEM_ERROR(code)) {
+    fail(ErrorCode::not_found, "{}: {} cannot be read: {}", path, what,
+         std::strerror(ERR_GET_REASON(code)));
+  }
+  fail(ErrorCode::corrupt_file, "{}: no usable {}: {}; expected {}", path, what, error.message(),
+       expected);
+}
+
+std::string day_of(const ASN1_TIME* time) {
+  tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown day";
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+// No client would believe another one.
+void check_validity(const X509& certificate, const std::string& path) {
+  const ASN1_TIME* begin = X509_get0_notBefore(&certificate);
+  const ASN1_TIME* end = X509_get0_notAfter(&certificate);
+  if (X509_cmp_current_time(end) < 0) {
+    fail(ErrorCode::invalid_argument,
+         "{}: the TLS certificate ended on {}, expected one that is valid today; renew it", path,
+         day_of(end));
+  }
+  if (X509_cmp_current_time(begin) > 0) {
+    fail(ErrorCode::invalid_argument,
+         "{}: the TLS certificate begins on {}, expected one that is valid today; is the clock "
+         "right?",
+         path, day_of(begin));
+  }
+}
 
 void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
   using Context = asio::ssl::context;

@@ -187,25 +187,6 @@ TEST_F(Serve, TalksTls) {
   EXPECT_EQ(stop(SIGINT).exit_code, 0);
 }
 
-// The refusal of a body that is still being sent arrives, and is not lost with the connection.
-TEST_F(Serve, RefusalsArriveOverTls) {
-  make_key_pair();
-  serve({"--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--api-key", "k"});
-  file("post.py",
-       "import socket, ssl, sys, time\n"
-       "context = ssl._create_unverified_context()\n"
-       "for i in range(5):\n"
-       "  c = context.wrap_socket(socket.create_connection(('127.0.0.1', int(sys.argv[1]))))\n"
-       "  c.sendall(b'POST /v1/forecast HTTP/1.1\\r\\nHost: localhost\\r\\n'\n"
-       "            b'Content-Length: 2000000\\r\\n\\r\\n' + b' ' * 1000000)\n"
-       "  time.sleep(0.1)\n"
-       "  c.sendall(b' ' * 1000000)\n"
-       "  print(c.recv(12).decode())\n");
-  const Result result = shell("python3 post.py " + port_);
-  EXPECT_EQ(result.out, "HTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\nHTTP/1.1 401\n")
-      << result.err;
-}
-
 TEST_F(Serve, AnswersAsTheCommandLine) {
   std::string csv = "date,a\n", values;
   for (int i = 0; i < 100; ++i) {
