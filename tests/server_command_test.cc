@@ -224,7 +224,8 @@ TEST_F(Serve, Backtests) {
   const Result line =
       run({"backtest", "AAPL.csv", "--windows", "5", "--json", "-", "--no-lag-test", "--no-cache"});
   ASSERT_EQ(line.exit_code, 0) << line.err;
-  serve({"--port", "0"});
+  // By its path, which is nobody's business.
+  serve({"--port", "0", "--model", std::string(TOTO_SOURCE_DIR) + "/models/toto-mini"});
   io::JsonWriter body(io::JsonLayout::compact);
   body.begin_object()
       .key("csv")
@@ -232,7 +233,8 @@ TEST_F(Serve, Backtests) {
       .field("AAPL", contents_of(path("AAPL.csv")))
       .end_object();
   body.key("settings").begin_object().field("windows", 5).end_object().end_object();
-  const std::string answer = ask("POST", "/v1/backtest", body.take());
+  const std::string request = body.take();
+  const std::string answer = ask("POST", "/v1/backtest", request);
   ASSERT_TRUE(answer.starts_with("200 /v1/backtest/")) << answer.substr(0, 400);
   const io::Json ours = io::parse_json(answer.substr(answer.find('\n') + 1), "answer");
   const io::Json theirs = io::parse_json(line.out, "results.json");
@@ -240,8 +242,22 @@ TEST_F(Serve, Backtests) {
   a.value(at(ours, "symbols"));
   b.value(at(theirs, "symbols"));
   EXPECT_EQ(a.take(), b.take());
+  // Names are those of the request, paths are nowhere, and asked again it says the same.
+  EXPECT_EQ(at(at(ours, "data").array.at(0), "file").string, "AAPL");
+  EXPECT_EQ(at(ours, "data").array.size(), 1u);
+  EXPECT_EQ(at(at(ours, "data").array[0], "sha256").string,
+            at(at(theirs, "data").array.at(0), "sha256").string);
+  EXPECT_EQ(at(at(ours, "settings"), "data").array.at(0).string, "AAPL");
+  const auto results = [](const std::string& text) { return text.substr(text.find('\n') + 1); };
+  EXPECT_FALSE(has(results(answer), "/")) << results(answer);
+  EXPECT_EQ(results(ask("POST", "/v1/backtest", request)), results(answer));
   const std::string report = answer.substr(4, answer.find('\n') - 4);
   EXPECT_TRUE(has(ask("GET", report), "<html"));
+  EXPECT_FALSE(has(ask("GET", report), TOTO_SOURCE_DIR));
+  EXPECT_TRUE(has(ask("POST", "/v1/backtest",
+                      R"({"csv": {"X": "date,open,high,low,close\n2024-01-01,1,1,1,1\n",
+              "Y": "symbol,date,open,high,low,close\nX,2024-01-01,1,1,1,1\n"}})"),
+                  R"(csv.Y has the symbol \"X\", which csv has already)"));
   EXPECT_TRUE(has(ask("POST", "/v1/backtest", R"({"csv": {"X": "date,open\n"}})"), "\"error\""));
   EXPECT_TRUE(has(
       ask("POST", "/v1/backtest",
