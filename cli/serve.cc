@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +27,7 @@ using std::chrono::milliseconds;
 // Together less than the 10 s within which a service manager expects us to end.
 constexpr milliseconds kDrain{7'500};
 constexpr milliseconds kCancel{1'000};
+constexpr milliseconds kEnd{1'000};
 
 // Signals are waited for, not handled: blocked before any thread starts, so that all inherit it.
 class StopSignals {
@@ -119,15 +122,23 @@ int serve(const ServeFlags& flags) {
                          http.port()));
   while (!signals.wait(milliseconds(100)) && !loaded.error()) {
   }
-  if (!loaded.error()) print_line("stopping: no new work, accepted work is answered");
+  const std::optional<Error> failure = loaded.error();
+  if (!failure) print_line("stopping: no new work, accepted work is answered");
   http.drain();
   if (!http.wait(kDrain)) {
     service->cancel_all();
     http.wait(kCancel);
   }
   service->cancel_all();
-  service->stop();  // before the connections that wait for its answers are gone
-  if (const auto error = loaded.error()) throw Error(*error);
+  // Before the connections that wait for its answers are gone. Loading a model cannot be
+  // interrupted: when time is up everybody has been answered, files are whole at any moment, and
+  // nobody needs that model.
+  auto stopped = std::async(std::launch::async, [&] { service->stop(); });
+  if (!failure && stopped.wait_for(kEnd) != std::future_status::ready) {
+    print_line("stopping: what could not be interrupted is left behind");
+    std::_Exit(0);
+  }
+  if (failure) throw Error(*failure);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "serve_backtest.h"
 
+#include <set>
 #include <utility>
 
 #include "backtest/lookahead.h"
@@ -19,11 +20,17 @@ using backtest::SymbolResult;
 std::vector<backtest::Bars> read_symbols(const io::Json& value) {
   const server::Fields check(value, "csv");
   std::vector<backtest::Bars> all;
+  std::set<std::string> symbols;
   for (const io::Json::Member& member : value.object) {
     const std::string text = server::text_of(member.second, check.where(member.first));
     io::MemorySource source(text);
     for (backtest::Bars& bars :
          backtest::read_bars(source, check.where(member.first), member.first)) {
+      if (!symbols.insert(bars.symbol).second) {
+        fail(ErrorCode::invalid_argument, "{} has the symbol {}, which csv has already",
+             check.where(member.first), io::quoted(bars.symbol));
+      }
+      bars.file = member.first;  // there is none: results name what the request did
       all.push_back(std::move(bars));
     }
   }

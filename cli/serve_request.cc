@@ -51,6 +51,12 @@ std::string read_key(const ServeFlags& flags) {
   return text;
 }
 
+bool is_on(bool flag, const char* variable) {
+  if (flag) return true;
+  const auto choice = find_choice({}, {}, {variable});
+  return choice && switch_value(*choice);
+}
+
 void read_limits(const ServeFlags& flags, ServeRequest& request) {
   server::Limits& limits = request.service.limits;
   if (const auto body = find_choice(flags.max_body, "--max-body", {"TOTO_SERVE_MAX_BODY"})) {
@@ -103,11 +109,7 @@ void read_shadow(const ServeFlags& flags, ServeRequest& request) {
          "--shadow-bound that allows for it",
          rate->origin, rate->text, name_of(request.settings.engine.dtype));
   }
-  request.service.auto_rollback = flags.auto_rollback;
-  if (const auto roll = find_choice({}, {}, {"TOTO_SERVE_AUTO_ROLLBACK"});
-      roll && !flags.auto_rollback) {
-    request.service.auto_rollback = switch_value(*roll);
-  }
+  request.service.auto_rollback = is_on(flags.auto_rollback, "TOTO_SERVE_AUTO_ROLLBACK");
   if (request.service.auto_rollback && shadow.rate == 0) {
     fail(ErrorCode::invalid_argument,
          "--auto-rollback needs forecasts to be compared, expected a --shadow-rate above 0");
@@ -214,7 +216,10 @@ void add_serve_options(Command& command, ServeFlags& flags) {
               "relative deviation that raises the alarm (default 1e-5)")
       .flag("--auto-rollback", flags.auto_rollback,
             "then also switch to reference mode, until POST /v1/mode (default off)")
-      .option("--log", "FILE", flags.log, "JSON line for each request; - is stderr (default none)");
+      .option("--log", "FILE", flags.log, "JSON line for each request; - is stderr (default none)")
+      .flag("--trust-proxy", flags.trust_proxy,
+            "log the last address of X-Forwarded-For; only behind a proxy that sets it (default "
+            "off)");
   add_common_options(command, flags.common);
   command.note(
       "Every flag has a variable: TOTO_SERVE_PORT, TOTO_SERVE_API_KEY_FILE, TOTO_SERVE_MODEL, ...; "
@@ -261,6 +266,7 @@ ServeRequest make_serve_request(ServeFlags flags) {
   if (const auto log = find_choice(flags.log, "--log", {"TOTO_SERVE_LOG"})) {
     request.service.log = log->text;
   }
+  request.service.trust_proxy = is_on(flags.trust_proxy, "TOTO_SERVE_TRUST_PROXY");
   read_limits(flags, request);
   read_shadow(flags, request);
   request.service.limits.seed = request.settings.seed;

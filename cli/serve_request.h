@@ -15,7 +15,7 @@ struct ServeFlags {
   std::optional<std::string> host, port, api_key, api_key_file, tls_cert, tls_key, queue, max_body,
       max_series, max_horizon, max_samples, max_memory, max_connections, max_sessions, deadline,
       cors, shadow_rate, shadow_bound, log;
-  bool auto_rollback = false;
+  bool auto_rollback = false, trust_proxy = false;
   CommonFlags common;
 };
 void add_serve_options(Command& command, ServeFlags& flags);

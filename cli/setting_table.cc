@@ -88,6 +88,11 @@ constexpr SettingSpec kSettings[] = {
      "then also switch to reference mode",
      "0"},
     {"serve-log", "--log", {"TOTO_SERVE_LOG"}, "JSON line for each request", "none"},
+    {"serve-trust-proxy",
+     "--trust-proxy",
+     {"TOTO_SERVE_TRUST_PROXY"},
+     "log the last address of X-Forwarded-For",
+     "0"},
 };
 
 }  // namespace

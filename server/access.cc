@@ -1,5 +1,7 @@
 #include "access.h"
 
+#include <arpa/inet.h>
+
 #include "base/error.h"
 #include "io/csv.h"
 #include "io/json.h"
@@ -69,6 +71,18 @@ std::optional<Response> check_access(const Request& request, const AccessRules& 
   return error_response(401, bearer ? "the API key is wrong"
                                     : "the request has no API key, expected the header "
                                       "Authorization: Bearer KEY");
+}
+
+std::string client_address(const Request& request) {
+  std::string_view last;
+  for (const Header& item : request.headers) {
+    if (io::equal_ignoring_case(item.name, "X-Forwarded-For")) last = item.value;
+  }
+  const std::string address(io::trimmed(last.substr(last.rfind(',') + 1)));
+  in6_addr room{};
+  const bool known = ::inet_pton(AF_INET, address.c_str(), &room) == 1 ||
+                     ::inet_pton(AF_INET6, address.c_str(), &room) == 1;
+  return known ? address : request.peer;
 }
 
 bool is_traceparent(std::string_view text) noexcept {

@@ -24,6 +24,11 @@ bool same_text(std::string_view a, std::string_view b) noexcept;
 // Nothing if the request may pass. Without a key only health may, if there is one.
 std::optional<Response> check_access(const Request& request, const AccessRules& rules);
 
+// The client a proxy speaks for: the last address of X-Forwarded-For, which is the proxy's own
+// word. The peer's if that is no address. For the log alone: whoever may connect can write the
+// header.
+std::string client_address(const Request& request);
+
 // Whether this is W3C's `00-<32 hex>-<16 hex>-<2 hex>`, of any version of that form, with ids that
 // are not all zero.
 bool is_traceparent(std::string_view text) noexcept;

@@ -30,7 +30,7 @@ bool is_file(int fd) {
 
 }  // namespace
 
-AccessLog::AccessLog(const std::string& path) {
+AccessLog::AccessLog(const std::string& path, bool trust_proxy) : trust_proxy_(trust_proxy) {
   if (path.empty()) return;
   if (path == "-") {
     fd_ = STDERR_FILENO;
@@ -61,7 +61,7 @@ void AccessLog::add(const Request& request, std::string_view route, const Respon
                                              .has_seconds = true,
                                              .fraction_digits = 6,
                                              .zone = io::TimeStyle::Zone::utc}))
-      .field("peer", request.peer)
+      .field("peer", trust_proxy_ ? client_address(request) : request.peer)
       .field("method", std::string_view(request.method).substr(0, kMaxMethod))
       .field("path", std::string_view(request.path).substr(0, kMaxPath))
       .field("route", route)

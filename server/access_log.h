@@ -16,8 +16,9 @@ namespace toto::server {
 class AccessLog {
  public:
   AccessLog() = default;  // writes nothing
-  // "-" is standard error. Error(invalid_argument) if the file cannot be opened.
-  explicit AccessLog(const std::string& path);
+  // "-" is standard error. Error(invalid_argument) if the file cannot be opened. Behind a proxy
+  // that is trusted, the peer is whom it speaks for.
+  explicit AccessLog(const std::string& path, bool trust_proxy = false);
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
@@ -29,6 +30,7 @@ class AccessLog {
   bool write_line(std::string_view line);  // under the lock
 
   int fd_ = -1;
+  bool trust_proxy_ = false;
   bool owned_ = false;
   bool torn_ = false;  // the log ends with half a line
   std::mutex mutex_;

@@ -31,6 +31,8 @@ constexpr std::string_view kStopping =
 
 // A body that grows with what has arrived, not with what was announced.
 struct CountedBody {
+  // Beast's concept of a body has these names.
+  // NOLINTBEGIN(readability-identifier-naming)
   struct value_type {
     std::string bytes = {};
     MemoryShare* memory = nullptr;
@@ -55,6 +57,7 @@ struct CountedBody {
     void finish(Code& error) { error = {}; }
     value_type& value_;
   };
+  // NOLINTEND(readability-identifier-naming)
 };
 
 // Why a request could not be read, as an answer; nothing if the connection is simply over.
@@ -84,6 +87,14 @@ template <typename Stream>
 class Connection final : public ConnectionBase {
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   using Parser = http::request_parser<CountedBody>;
+  using Message = http::response<http::string_body>;
+
+  // An answer on its way.
+  struct Outgoing {
+    explicit Outgoing(Message whole) : message(std::move(whole)), serializer(message) {}
+    Message message;
+    http::response_serializer<http::string_body> serializer;
+  };
 
  public:
   template <typename... Args>
@@ -116,11 +127,31 @@ class Connection final : public ConnectionBase {
     if constexpr (kTls) {
       enter(State::handshake, shared_.options.header_timeout);
       stream_.async_handshake(asio::ssl::stream_base::server, [self = self()](Code error) {
-        if (!error) self->wait_for_request();
+        if (!error) return self->wait_for_request();
+        const auto code = static_cast<unsigned>(error.value());
+        if (ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST) self->refuse_plain();
       });
     } else {
       wait_for_request();
     }
+  }
+
+  // Who speaks HTTP where TLS is spoken is told so, in words it understands.
+  void refuse_plain() {
+    request_.peer = peer_;
+    request_.received = Clock::now();
+    sent_ = error_response(400, "this port speaks TLS, expected a request to https://");
+    const auto text = std::make_shared<const std::string>(
+        fmt::format("HTTP/1.1 400 Bad Request\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+                    "Connection: close\r\n\r\n{}",
+                    sent_.content_type, sent_.body.size(), sent_.body));
+    enter(State::writing, shared_.options.pause_timeout);
+    asio::async_write(socket(), asio::buffer(*text),
+                      [self = self(), text](Code error, std::size_t) {
+                        self->shared_.handler.answered(self->request_, self->sent_, !error);
+                        self->enter(State::lingering, kLingerTime);
+                        if (!error) self->end_sending();
+                      });
   }
 
   std::shared_ptr<Connection> self() {
@@ -177,7 +208,7 @@ class Connection final : public ConnectionBase {
   void wait_for_request() {
     interruption_.reset();
     answered_now();
-    parser_.emplace();
+    parser_ = std::make_unique<Parser>();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.max_header_bytes));
     parser_->body_limit(shared_.options.max_body);
     memory_ = std::make_shared<MemoryShare>(shared_.budget);
@@ -220,6 +251,7 @@ class Connection final : public ConnectionBase {
     const std::size_t mark = target.find('?');
     request_.path = target.substr(0, mark);
     if (mark != std::string_view::npos) request_.query = target.substr(mark + 1);
+    request_.route = shared_.handler.find_route(request_);
   }
 
   // The parser takes any coding that does not end in "chunked" for no body at all, and would read
@@ -301,7 +333,7 @@ class Connection final : public ConnectionBase {
     }
     if (shared_.draining) keep_alive_ = false;
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
-    auto& out = out_.emplace();
+    Message out;
     out.result(static_cast<unsigned>(response.status));
     out.version(11);
     out.keep_alive(keep_alive_);
@@ -312,23 +344,24 @@ class Connection final : public ConnectionBase {
     out.content_length(response.body.size());
     if (request_.method != "HEAD") out.body() = std::move(response.body);
     sent_ = std::move(response);
-    serializer_.emplace(out);
+    outgoing_ = std::make_unique<Outgoing>(std::move(out));
     write_more();
   }
 
   // A piece at a time, so that a client is dropped for pausing and not for a long answer.
   void write_more() {
     enter(State::writing, std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
-    http::async_write_some(stream_, *serializer_, [self = self()](Code error, std::size_t) {
-      if (!error && !self->serializer_->is_done()) return self->write_more();
-      self->finish(!error);
-    });
+    http::async_write_some(stream_, outgoing_->serializer,
+                           [self = self()](Code error, std::size_t) {
+                             if (!error && !self->outgoing_->serializer.is_done())
+                               return self->write_more();
+                             self->finish(!error);
+                           });
   }
 
   void finish(bool sent) {
     shared_.handler.answered(request_, sent_, sent);
-    serializer_.reset();
-    out_.reset();
+    outgoing_.reset();
     release_memory();
     if (!sent) return;
     if (keep_alive_) return wait_for_request();
@@ -366,9 +399,8 @@ class Connection final : public ConnectionBase {
 
   Stream stream_;
   boost::beast::flat_buffer buffer_;
-  std::optional<Parser> parser_;
-  std::optional<http::response<http::string_body>> out_;
-  std::optional<http::response_serializer<http::string_body>> serializer_;
+  std::unique_ptr<Parser> parser_;  // while a request is read
+  std::unique_ptr<Outgoing> outgoing_;
   Request request_;
   Response sent_;
   ClientGone gone_;

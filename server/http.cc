@@ -1,7 +1,9 @@
 #include "http.h"
 
+#include <cstring>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -20,22 +22,65 @@ constexpr milliseconds kTick{50};
 constexpr milliseconds kSoon{2};
 constexpr int kBacklog = 1024;
 
-void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
-  Code error;
-  context.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                          asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
-                          asio::ssl::context::no_tlsv1_1,
-                      error);
-  context.use_certificate_chain_file(options.tls_cert, error);
-  if (error) {
-    fail(ErrorCode::corrupt_file, "{}: no usable TLS certificate: {}; expected a PEM file",
-         options.tls_cert, error.message());
+// The number OpenSSL has for it.
+unsigned long ssl_code(const Code& error) { return static_cast<unsigned>(error.value()); }
+
+[[noreturn]] void fail_file(const std::string& path, const char* what, const Code& error,
+                            const std::string& expected) {
+  const unsigned long code = ssl_code(error);
+  if (ERR_SYSTEM_ERROR(code)) {
+    fail(ErrorCode::not_found, "{}: {} cannot be read: {}", path, what,
+         std::strerror(ERR_GET_REASON(code)));
   }
-  context.use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
-  if (error) {
-    fail(ErrorCode::corrupt_file,
-         "{}: no usable TLS key: {}; expected the PEM file of the key of {}", options.tls_key,
-         error.message(), options.tls_cert);
+  fail(ErrorCode::corrupt_file, "{}: no usable {}: {}; expected {}", path, what, error.message(),
+       expected);
+}
+
+std::string day_of(const ASN1_TIME* time) {
+  tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown day";
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+// No client would believe another one.
+void check_validity(const X509& certificate, const std::string& path) {
+  const ASN1_TIME* begin = X509_get0_notBefore(&certificate);
+  const ASN1_TIME* end = X509_get0_notAfter(&certificate);
+  if (X509_cmp_current_time(end) < 0) {
+    fail(ErrorCode::invalid_argument,
+         "{}: the TLS certificate ended on {}, expected one that is valid today; renew it", path,
+         day_of(end));
+  }
+  if (X509_cmp_current_time(begin) > 0) {
+    fail(ErrorCode::invalid_argument,
+         "{}: the TLS certificate begins on {}, expected one that is valid today; is the clock "
+         "right?",
+         path, day_of(begin));
+  }
+}
+
+void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
+  using Context = asio::ssl::context;
+  Code error;
+  context.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 |
+                      Context::no_tlsv1 | Context::no_tlsv1_1);
+  // Nobody is asked on a terminal.
+  context.set_password_callback(
+      [](std::size_t, Context::password_purpose) { return std::string(); });
+  if (context.use_certificate_chain_file(options.tls_cert, error)) {
+    fail_file(options.tls_cert, "TLS certificate", error, "a PEM file");
+  }
+  check_validity(*SSL_CTX_get0_certificate(context.native_handle()), options.tls_cert);
+  if (context.use_private_key_file(options.tls_key, Context::pem, error)) {
+    const int reason = ERR_GET_REASON(ssl_code(error));
+    if (reason == X509_R_KEY_VALUES_MISMATCH || reason == X509_R_KEY_TYPE_MISMATCH) {
+      fail(ErrorCode::invalid_argument,
+           "{}: this TLS key is not that of the certificate {}, expected the two that were made "
+           "together",
+           options.tls_key, options.tls_cert);
+    }
+    fail_file(options.tls_key, "TLS key", error,
+              fmt::format("the PEM file of the key of {}, without a password", options.tls_cert));
   }
 }
 
@@ -72,18 +117,15 @@ struct HttpServer::Impl {
            io::quoted(options.host));
     }
     const tcp::endpoint place(address, static_cast<std::uint16_t>(options.port));
-    const auto step = [&](const char* what) {
-      if (!error) return;
+    const auto step = [&](const char* what, const Code& result) {
+      if (!result) return;
       fail(ErrorCode::overloaded, "cannot {} {}:{}: {}; choose another --port", what, options.host,
-           options.port, error.message());
+           options.port, result.message());
     };
-    acceptor.open(place.protocol(), error);
-    step("open");
-    acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    acceptor.bind(place, error);
-    step("bind to");
-    acceptor.listen(kBacklog, error);
-    step("listen on");
+    step("open", acceptor.open(place.protocol(), error));
+    step("open", acceptor.set_option(tcp::acceptor::reuse_address(true), error));
+    step("bind to", acceptor.bind(place, error));
+    step("listen on", acceptor.listen(kBacklog, error));
     port = acceptor.local_endpoint(error).port();
   }
 
@@ -125,13 +167,12 @@ struct HttpServer::Impl {
       // Who is connected as far as the system knows has perhaps sent a request: it is refused, not
       // reset.
       Code error;
-      acceptor.non_blocking(true, error);
-      while (!error) {
+      for (bool more = !acceptor.non_blocking(true, error); more;) {
         tcp::socket socket(asio::make_strand(io));
-        acceptor.accept(socket, error);
-        if (!error) start(std::move(socket));
+        more = !acceptor.accept(socket, error);
+        if (more) start(std::move(socket));
       }
-      acceptor.close(error);
+      std::ignore = acceptor.close(error);  // it is closed whatever the system says
       grace.expires_after(shared.options.drain_grace);
       grace.async_wait([this](Code stopped) {
         if (!stopped) shared.refuse_unread();

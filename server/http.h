@@ -39,6 +39,8 @@ class HttpHandler {
   HttpHandler(const HttpHandler&) = delete;
   HttpHandler& operator=(const HttpHandler&) = delete;
   virtual ~HttpHandler() = default;
+  // What becomes the request's route; only its method and path are known.
+  virtual std::optional<std::size_t> find_route(const Request& request) const = 0;
   // Knows the headers, nothing of the body has been read; an answer refuses the request.
   virtual std::optional<Response> admit(const Request& request) = 0;
   virtual void handle(Request request, ClientGone gone, Respond respond) = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct Request {
   std::string body = {};
   std::string peer = {};  // the client's address
   Clock::time_point received = {};
+  std::optional<std::size_t> route = {};  // the handler's number of what is asked for
   // Whatever the body becomes is charged to it; given back with the answer. None: nobody counts.
   std::shared_ptr<MemoryShare> memory = {};
 

@@ -74,14 +74,18 @@ const std::vector<Json>& list_of(const Json& value, const std::string& where) {
   fail(ErrorCode::invalid_argument, "{} is {}, expected a list", where, io::described(value));
 }
 
+bool read_value(const Json& item, float& value) {
+  value = std::numeric_limits<float>::quiet_NaN();
+  return item.kind == Json::Kind::null || (item.is_number() && io::to_float(item.real, value));
+}
+
 std::vector<float> values_of(const Json& value, const std::string& where) {
   const std::vector<Json>& items = list_of(value, where);
   std::vector<float> values;
   values.reserve(items.size());
   for (const Json& item : items) {
-    float number = std::numeric_limits<float>::quiet_NaN();
-    const bool missing = item.kind == Json::Kind::null;
-    if (!missing && !(item.is_number() && io::to_float(item.real, number))) {
+    float number = 0;
+    if (!read_value(item, number)) {
       fail(ErrorCode::invalid_argument, "{}[{}] is {}, expected a number within float32, or null",
            where, values.size(), io::described(item));
     }
@@ -139,22 +143,43 @@ auto parse_field(const Json& value, const std::string& where, const Parse& parse
 
 }  // namespace
 
-void take_options(Fields& fields, const Limits& limits, ForecastOptions& options) {
-  if (const Json* value = fields.take("horizon")) {
-    options.horizon =
-        static_cast<int>(whole_number(*value, fields.where("horizon"), 1, limits.max_horizon));
+void take_horizon(Fields& fields, std::string_view name, const Limits& limits,
+                  ForecastOptions& options) {
+  const Json* value = fields.take(name);
+  if (value == nullptr) return;
+  options.horizon =
+      static_cast<int>(whole_number(*value, fields.where(name), 1, limits.max_horizon));
+}
+
+void take_quantiles(Fields& fields, std::string_view name, ForecastOptions& options) {
+  if (const Json* value = fields.take(name)) {
+    options.quantiles = levels_of(*value, fields.where(name));
   }
+}
+
+void take_samples(Fields& fields, std::string_view name, const Limits& limits,
+                  ForecastOptions& options) {
+  const Json* value = fields.take(name);
+  if (value == nullptr) return;
+  options.num_samples =
+      static_cast<int>(whole_number(*value, fields.where(name), 1, limits.max_samples));
+}
+
+void take_seed(Fields& fields, ForecastOptions& options) {
+  if (const Json* value = fields.take("seed")) {
+    options.seed = static_cast<std::uint64_t>(
+        whole_number(*value, fields.where("seed"), 0, std::numeric_limits<std::int64_t>::max()));
+  }
+}
+
+void take_options(Fields& fields, const Limits& limits, ForecastOptions& options) {
+  take_horizon(fields, "horizon", limits, options);
   if (const Json* value = fields.take("context")) {
     options.max_context = static_cast<int>(
         whole_number(*value, fields.where("context"), 1, std::numeric_limits<int>::max()));
   }
-  if (const Json* value = fields.take("quantiles")) {
-    options.quantiles = levels_of(*value, fields.where("quantiles"));
-  }
-  if (const Json* value = fields.take("samples")) {
-    options.num_samples =
-        static_cast<int>(whole_number(*value, fields.where("samples"), 1, limits.max_samples));
-  }
+  take_quantiles(fields, "quantiles", options);
+  take_samples(fields, "samples", limits, options);
   if (const Json* value = fields.take("decode")) {
     options.decode = parse_field(*value, fields.where("decode"), parse_decode);
   }
@@ -164,10 +189,7 @@ void take_options(Fields& fields, const Limits& limits, ForecastOptions& options
   if (const Json* value = fields.take("point")) {
     options.point = parse_field(*value, fields.where("point"), parse_point);
   }
-  if (const Json* value = fields.take("seed")) {
-    options.seed = static_cast<std::uint64_t>(
-        whole_number(*value, fields.where("seed"), 0, std::numeric_limits<std::int64_t>::max()));
-  }
+  take_seed(fields, options);
   if (const Json* value = fields.take("independent_streams")) {
     options.independent_streams = flag_of(*value, fields.where("independent_streams"));
   }

@@ -61,11 +61,19 @@ std::int64_t whole_number(const io::Json& value, const std::string& where, std::
                           std::int64_t high);
 double number_of(const io::Json& value, const std::string& where);
 const std::vector<io::Json>& list_of(const io::Json& value, const std::string& where);
-// Rounded to float32; null is missing (NaN).
+// Rounded to float32; null is missing (NaN). False if it is neither that nor a number within it.
+bool read_value(const io::Json& item, float& value);
 std::vector<float> values_of(const io::Json& value, const std::string& where);
 std::vector<double> levels_of(const io::Json& value,
                               const std::string& where);  // list or "0.1,0.9"
 
+// An option, if `fields` has one of this name: protocols call them differently.
+void take_horizon(Fields& fields, std::string_view name, const Limits& limits,
+                  ForecastOptions& options);
+void take_quantiles(Fields& fields, std::string_view name, ForecastOptions& options);
+void take_samples(Fields& fields, std::string_view name, const Limits& limits,
+                  ForecastOptions& options);
+void take_seed(Fields& fields, ForecastOptions& options);
 // The options of the command line, as far as `fields` has them: horizon, context, quantiles,
 // samples, decode, point, missing, seed, independent_streams, emit.
 void take_options(Fields& fields, const Limits& limits, ForecastOptions& options);

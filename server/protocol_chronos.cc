@@ -116,21 +116,10 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
   const std::vector<Json>& items = list_of(fields.need("inputs"), "inputs");
   if (const Json* value = fields.take("parameters")) {
     Fields parameters(*value, "parameters");
-    if (const Json* length = parameters.take("prediction_length")) {
-      options.horizon = static_cast<int>(
-          whole_number(*length, "parameters.prediction_length", 1, limits.max_horizon));
-    }
-    if (const Json* levels = parameters.take("quantile_levels")) {
-      options.quantiles = levels_of(*levels, "parameters.quantile_levels");
-    }
-    if (const Json* samples = parameters.take("num_samples")) {
-      options.num_samples =
-          static_cast<int>(whole_number(*samples, "parameters.num_samples", 1, limits.max_samples));
-    }
-    if (const Json* seed = parameters.take("seed")) {
-      options.seed = static_cast<std::uint64_t>(
-          whole_number(*seed, "parameters.seed", 0, std::int64_t{1} << 62));
-    }
+    take_horizon(parameters, "prediction_length", limits, options);
+    take_quantiles(parameters, "quantile_levels", options);
+    take_samples(parameters, "num_samples", limits, options);
+    take_seed(parameters, options);
     for (const char* name : {"freq", "batch_size", "cross_learning"}) parameters.ignore(name);
     parameters.finish();
   }
@@ -140,12 +129,14 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
          limits.max_series);
   }
   std::vector<ChronosInput> inputs;
+  std::vector<SeriesShape> shapes;
+  inputs.reserve(items.size());
+  shapes.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     inputs.push_back(read_input(items[i], fmt::format("inputs[{}]", i), options.horizon,
                                 plan.series.emplace_back()));
+    shapes.push_back(shape_of(plan.series.back()));
   }
-  std::vector<SeriesShape> shapes;
-  for (const Series& series : plan.series) shapes.push_back(shape_of(series));
   check_size(limits, shapes, options);
   plan.answer = [inputs = std::move(inputs), levels = options.quantiles](const Answer& answer) {
     io::JsonWriter json(io::JsonLayout::compact);

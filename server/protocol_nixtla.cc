@@ -139,9 +139,7 @@ NixtlaRequest read_common(Fields& fields, const Limits& limits) {
   request.x.resize(sizes.size());
   request.future.resize(sizes.size());
   if (const Json* x = series.take("X")) request.x = read_features(*x, "series.X", sizes);
-  if (const Json* h = fields.take("h")) {
-    request.options.horizon = static_cast<int>(whole_number(*h, "h", 1, limits.max_horizon));
-  }
+  take_horizon(fields, "h", limits, request.options);
   if (const Json* future = series.take("X_future")) {
     const std::vector<std::size_t> steps(sizes.size(),
                                          static_cast<std::size_t>(request.options.horizon));
@@ -277,6 +275,7 @@ struct Windows {
 Windows make_windows(Plan& plan, const NixtlaRequest& request, const std::vector<Cut>& cuts,
                      const Limits& limits) {
   std::vector<SeriesShape> shapes;
+  shapes.reserve(cuts.size());
   for (const Cut& cut : cuts) shapes.push_back(shape_of(request, cut.index, cut.end));
   check_size(limits, shapes, plan.options);
   std::vector<std::size_t> offsets;  // of each series among all values

@@ -168,11 +168,12 @@ std::vector<float> floats_of(const Tensor& tensor) {
     return tensor.type.type == Type::fp32 ? from_bytes<float, float>(tensor)
                                           : from_bytes<double, float>(tensor);
   }
+  const std::vector<const Json*> items = elements_of(tensor);
   std::vector<float> values;
-  for (const Json* item : elements_of(tensor)) {
-    float value = std::numeric_limits<float>::quiet_NaN();
-    const bool missing = item->kind == Json::Kind::null;
-    if (!missing && !(item->is_number() && io::to_float(item->real, value))) {
+  values.reserve(items.size());
+  for (const Json* item : items) {
+    float value = 0;
+    if (!read_value(*item, value)) {
       fail(ErrorCode::invalid_argument, "the data of input {} holds {}, expected a number or null",
            io::quoted(tensor.name), io::described(*item));
     }
@@ -391,9 +392,10 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
               const Limits& limits) {
   std::size_t json_bytes = body.size();
   if (!header_length.empty()) {
-    const char* end = header_length.data() + header_length.size();
-    const auto [stop, error] = std::from_chars(header_length.data(), end, json_bytes);
-    if (error != std::errc() || stop != end || json_bytes > body.size()) {
+    const auto [stop, error] = std::from_chars(
+        header_length.data(), header_length.data() + header_length.size(), json_bytes);
+    const bool whole = stop == header_length.data() + header_length.size();
+    if (error != std::errc() || !whole || json_bytes > body.size()) {
       fail(ErrorCode::invalid_argument, "{} is {}, expected at most the {} bytes of the body",
            kTensorHeaderLength, io::quoted(header_length), body.size());
     }
@@ -416,6 +418,7 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
     fail(ErrorCode::invalid_argument, "inputs has {} entries, expected at most 3", inputs.size());
   }
   std::vector<Tensor> tensors;
+  tensors.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     tensors.push_back(read_tensor(inputs[i], fmt::format("inputs[{}]", i), binary));
   }

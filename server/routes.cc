@@ -1,4 +1,5 @@
 // Every route: what it reads, what it asks for, what it answers. JSON ends here.
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -27,8 +28,8 @@ std::string one_field(std::string_view name, std::string_view text) {
 
 }  // namespace
 
-const std::vector<Service::Route>& Service::routes() {
-  static const std::vector<Route> kRoutes = {
+std::span<const Service::Route> Service::routes() {
+  static constexpr auto kRoutes = std::to_array<Route>({
       {"GET", "/", false, &Service::get_page},
       {"GET", "/health", false, &Service::get_health},
       {"GET", "/metrics", false, &Service::get_metrics},
@@ -59,7 +60,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"POST", "/v2/anomaly_detection", true, &Service::post_anomaly_detection},
       {"POST", "/invocations", true, &Service::post_invocations},
       {"GET", "/web/{file}", false, &Service::get_page},
-  };
+  });
   return kRoutes;
 }
 
@@ -269,7 +270,7 @@ void Service::delete_session(const CallPtr& call) {
 
 // On the engine thread: append, then forecast if options say so. A session that cannot be opened,
 // or whose name nobody is left to hear, is forgotten.
-void Service::answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
+void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
                              std::vector<float> points, std::optional<ForecastOptions> options,
                              bool reports_point) {
   if (options) {

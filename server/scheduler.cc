@@ -26,6 +26,8 @@ bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
          a.keep_samples == b.keep_samples;
 }
 
+Error shutdown_error() { return {ErrorCode::cancelled, "the server is shutting down"}; }
+
 Error deadline_error() {
   return {ErrorCode::cancelled,
           "the forecast did not finish in time; ask for less, or again when the server is less "
@@ -94,7 +96,7 @@ void Scheduler::submit(EngineTask task, ClientGone gone, Clock::time_point deadl
 void Scheduler::add(std::shared_ptr<Item> item) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_) fail(ErrorCode::cancelled, "the server is shutting down");
+    if (stopped_ || cancel_all_) throw shutdown_error();
     if (queue_.size() + num_running_ >= options_.max_queued) {
       fail(ErrorCode::overloaded,
            "{} requests are waiting already, as many as --queue allows; try "
@@ -114,9 +116,21 @@ void Scheduler::enqueue(std::shared_ptr<Item> item) {
 void Scheduler::switch_mode(Mode mode, std::function<void(std::optional<Error>)> done) {
   {
     const std::lock_guard lock(mutex_);
-    switches_.push_back({mode, std::move(done)});
+    if (!stopped_ && !cancel_all_) {
+      switches_.push_back({mode, std::move(done)});
+      done = {};
+    }
   }
+  if (done) return done(shutdown_error());
   wake_.notify_one();
+}
+
+void Scheduler::cancel_all() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancel_all_ = true;
+  }
+  wake_watch_.notify_one();
 }
 
 void Scheduler::stop() {
@@ -134,22 +148,30 @@ void Scheduler::stop() {
   if (watch_thread_.joinable()) watch_thread_.join();
 }
 
-// Who waits in the queue is told in time that time is over, whatever the engine is busy with.
+// Who waits is told in time that time is over, whatever the engine is busy with.
 void Scheduler::watch() {
   std::unique_lock lock(mutex_);
   while (watched_) {
     std::vector<std::shared_ptr<Item>> late;
+    std::vector<SwitchDone> given_up;
     const Clock::time_point now = Clock::now();
     next_deadline_ = Clock::time_point::max();
     std::erase_if(queue_, [&](const std::shared_ptr<Item>& item) {
-      const bool is_late = now >= item->job.deadline;
+      const bool is_late = cancel_all_ || now >= item->job.deadline;
       if (is_late) late.push_back(item);
       if (!is_late) next_deadline_ = std::min(next_deadline_, item->job.deadline);
       return is_late;
     });
-    if (!late.empty()) {
+    if (cancel_all_) {
+      for (Switch& wanted : switches_) given_up.push_back(std::move(wanted.done));
+      switches_.clear();
+      given_up.push_back(std::exchange(loading_, {}));
+      std::erase_if(given_up, [](const SwitchDone& done) { return !done; });
+    }
+    if (!late.empty() || !given_up.empty()) {
       lock.unlock();
-      for (const auto& item : late) finish(*item, deadline_error());
+      for (const auto& item : late) finish(*item, cancel_all_ ? shutdown_error() : deadline_error());
+      for (const SwitchDone& done : given_up) done(shutdown_error());
       late.clear();
       lock.lock();
     } else if (next_deadline_ == Clock::time_point::max()) {
@@ -172,14 +194,15 @@ std::size_t Scheduler::depth() const {
 
 void Scheduler::run() {
   for (;;) {
-    std::optional<Switch> wanted;
+    std::optional<Mode> wanted;
     std::vector<Slice> slices;
     {
       std::unique_lock lock(mutex_);
       num_running_ = 0;
       wake_.wait(lock, [this] { return stopped_ || !switches_.empty() || !queue_.empty(); });
       if (!switches_.empty()) {
-        wanted = std::move(switches_.front());
+        wanted = switches_.front().mode;
+        loading_ = std::move(switches_.front().done);
         switches_.pop_front();
       } else if (queue_.empty()) {
         return;  // stopped, and everything is answered
@@ -196,10 +219,10 @@ void Scheduler::run() {
   }
 }
 
-void Scheduler::load(const Switch& wanted) {
+void Scheduler::load(Mode mode) {
   std::optional<Error> error;
   try {
-    auto engine = std::make_shared<const Engine>(load_(wanted.mode));
+    auto engine = std::make_shared<const Engine>(load_(mode));
     std::string name = options_.model_name.empty() ? engine->model().name : options_.model_name;
     ActiveEngine next{std::move(engine), active_.number + 1, std::move(name)};
     warm_ = false;
@@ -214,7 +237,12 @@ void Scheduler::load(const Switch& wanted) {
   } catch (const std::exception& what) {
     error = Error(ErrorCode::internal, what.what());
   }
-  if (wanted.done) wanted.done(std::move(error));
+  SwitchDone done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::exchange(loading_, {});
+  }
+  if (done) done(std::move(error));
 }
 
 // The oldest request, and with it all that can travel along. What is not finished goes to the end

@@ -82,8 +82,10 @@ class Scheduler {
   void submit(EngineTask task, ClientGone gone, Clock::time_point deadline, Done done);
   // Before anything that waits. If loading fails, the engine stays as it was.
   void switch_mode(Mode mode, std::function<void(std::optional<Error>)> done);
-  void stop();                               // after everything accepted has been answered
-  void cancel_all() { cancel_all_ = true; }  // what waits or runs ends with Error(cancelled)
+  void stop();  // after everything accepted has been answered
+  // What waits or runs ends with Error(cancelled); who waits is told so at once, even while an
+  // engine is being loaded, which nothing can interrupt.
+  void cancel_all();
 
   bool ready() const { return active().engine != nullptr; }
   ActiveEngine active() const;
@@ -95,15 +97,16 @@ class Scheduler {
     std::shared_ptr<Item> item;
     std::size_t count = 0;
   };
+  using SwitchDone = std::function<void(std::optional<Error>)>;
   struct Switch {
     Mode mode = Mode::standard;
-    std::function<void(std::optional<Error>)> done = {};
+    SwitchDone done = {};
   };
   void add(std::shared_ptr<Item> item);
   void enqueue(std::shared_ptr<Item> item);  // under the lock
   void run();
   void watch();
-  void load(const Switch& wanted);
+  void load(Mode mode);
   std::vector<Slice> next_slices();  // under the lock
   void forecast(std::vector<Slice> slices);
   void forecast_slices(const std::vector<Slice>& slices);
@@ -117,6 +120,7 @@ class Scheduler {
   std::condition_variable wake_, wake_watch_;
   std::deque<std::shared_ptr<Item>> queue_;
   std::deque<Switch> switches_;
+  SwitchDone loading_;  // who waits for the engine that is being loaded
   std::size_t num_running_ = 0;
   Clock::time_point next_deadline_ = Clock::time_point::max();  // `watch` sleeps until then
   bool stopped_ = false, watched_ = true;

@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -16,27 +17,33 @@ constexpr std::size_t kLight = std::size_t{64} << 10;
 constexpr std::size_t kHeavy = std::size_t{1} << 20;
 constexpr std::size_t kMaxTasks = 1024;
 
-// Whether a path is one of the pattern, and what stands for its {...}.
-bool matches(std::string_view pattern, std::string_view path, std::vector<std::string>* names) {
-  while (!pattern.empty()) {
-    const std::size_t open = pattern.find('{');
-    if (open == pattern.npos) return path == pattern;
-    if (path.substr(0, open) != pattern.substr(0, open)) return false;
+// What a page of another origin may send and read besides what every page may.
+constexpr std::string_view kCorsHeaders =
+    "Authorization, Content-Encoding, Content-Type, Inference-Header-Content-Length, traceparent";
+constexpr std::string_view kCorsExposed =
+    "Inference-Header-Content-Length, Location, Retry-After, traceparent";
+
+// What stands in a path for the pattern's {...}; nothing if it is not of the pattern.
+std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
+  std::vector<std::string> names;
+  for (std::size_t open; (open = pattern.find('{')) != pattern.npos;) {
+    if (path.substr(0, open) != pattern.substr(0, open)) return std::nullopt;
     path.remove_prefix(open);
     pattern.remove_prefix(pattern.find('}') + 1);
     const std::string_view name = path.substr(0, path.find('/'));
-    if (name.empty()) return false;
-    if (names != nullptr) names->emplace_back(name);
+    if (name.empty()) return std::nullopt;
+    names.emplace_back(name);
     path.remove_prefix(name.size());
   }
-  return path.empty();
+  if (path != pattern) return std::nullopt;
+  return names;
 }
 
 }  // namespace
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)),
-      log_(options_.log),
+      log_(options_.log, options_.trust_proxy),
       sessions_(options_.sessions),
       light_(2, kMaxTasks),
       heavy_(1, kMaxTasks),
@@ -77,14 +84,23 @@ void Service::cancel_all() {
   scheduler_->cancel_all();
 }
 
-const Service::Route* Service::find_route(std::string_view method, std::string_view path,
-                                          std::vector<std::string>* names) {
+std::vector<std::string> Service::route_names() {
+  std::vector<std::string> names;
+  names.reserve(routes().size());
   for (const Route& route : routes()) {
-    if (names != nullptr) names->clear();
-    const bool same = route.method == method || (method == "HEAD" && route.method == "GET");
-    if (same && matches(route.pattern, path, names)) return &route;
+    names.push_back(fmt::format("{} {}", route.method, route.pattern));
   }
-  return nullptr;
+  return names;
+}
+
+std::optional<std::size_t> Service::find_route(const Request& request) const {
+  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  const auto all = routes();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Route& route) {
+    return route.method == method && match(route.pattern, request.path);
+  });
+  if (found == all.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - all.begin());
 }
 
 std::optional<Response> Service::admit(const Request& request) {
@@ -109,17 +125,16 @@ std::optional<Response> Service::refuse(const Request& request) const {
     }
     if (refusal->status == 204) {
       refusal->headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
-                          {"Access-Control-Allow-Headers", "Authorization, Content-Type"}};
+                          {"Access-Control-Allow-Headers", std::string(kCorsHeaders)}};
     }
     return refusal;
   }
-  const Route* route = find_route(request.method, request.path);
-  if (route == nullptr) {
+  if (!request.route) {
     return error_response(
         404, fmt::format("there is no {} {}; GET /openapi.json lists what there is", request.method,
                          io::quoted(request.path)));
   }
-  if (route->needs_model && !scheduler_->ready()) {
+  if (routes()[*request.route].needs_model && !scheduler_->ready()) {
     return error_response(503, "the model is still being loaded; try again");
   }
   return std::nullopt;
@@ -130,13 +145,14 @@ void Service::handle(Request request, ClientGone gone, Respond respond) {
   call->request = std::move(request);
   call->gone = std::move(gone);
   call->respond = std::move(respond);
-  const Route* route = find_route(call->request.method, call->request.path, &call->names);
-  guarded(call, [&] { (this->*route->answer)(call); });
+  // admit() has let it pass: it has a route.
+  const Route& route = routes()[call->request.route.value_or(0)];
+  call->names = match(route.pattern, call->request.path).value_or(std::vector<std::string>());
+  guarded(call, [&] { (this->*route.answer)(call); });
 }
 
 void Service::answered(const Request& request, const Response& response, bool sent) {
-  const Route* route = find_route(request.method, request.path);
-  const std::string_view name = route == nullptr ? "other" : route->pattern;
+  const std::string_view name = request.route ? routes()[*request.route].pattern : "other";
   const double seconds = std::chrono::duration<double>(Clock::now() - request.received).count();
   telemetry_.request(name, response.status, seconds);
   log_.add(request, name, response, sent);
@@ -186,6 +202,7 @@ void Service::run(const CallPtr& call, std::function<void()> work) {
 void Service::add_headers(const Request& request, Response& response) const {
   if (!options_.access.cors.empty() && request.header("Origin") == options_.access.cors) {
     response.headers.push_back({"Access-Control-Allow-Origin", options_.access.cors});
+    response.headers.push_back({"Access-Control-Expose-Headers", std::string(kCorsExposed)});
     response.headers.push_back({"Vary", "Origin"});
   }
   const std::string_view trace = request.header("traceparent");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ struct ServiceOptions {
   bool auto_rollback = false;
   std::chrono::milliseconds deadline{60'000};  // of a request
   std::string log = {};                        // a file of JSON lines, "-", or none
+  bool trust_proxy = false;                    // the log names whom a proxy speaks for
   Backtest backtest = {};
   ReportSources report_sources = {};
   std::function<void(std::string_view)> on_event = {};  // sentences for the operator
@@ -53,6 +55,7 @@ class Service final : public HttpHandler {
   explicit Service(ServiceOptions options);
   ~Service() override { stop(); }
 
+  std::optional<std::size_t> find_route(const Request& request) const override;
   std::optional<Response> admit(const Request& request) override;
   void handle(Request request, ClientGone gone, Respond respond) override;
   void answered(const Request& request, const Response& response, bool sent) override;
@@ -67,7 +70,8 @@ class Service final : public HttpHandler {
   Scheduler& scheduler() { return *scheduler_; }
   ShadowState shadow_state() const { return shadow_->state(); }
   std::string metrics() const;
-  static std::size_t num_routes() { return routes().size(); }
+  // "POST /v1/sessions/{id}/append", of every route.
+  static std::vector<std::string> route_names();
 
  private:
   // A request on its way to an answer.
@@ -86,9 +90,7 @@ class Service final : public HttpHandler {
     bool needs_model;
     void (Service::*answer)(const CallPtr& call);
   };
-  static const std::vector<Route>& routes();
-  static const Route* find_route(std::string_view method, std::string_view path,
-                                 std::vector<std::string>* names = nullptr);
+  static std::span<const Route> routes();
 
   // Runs `work` where it holds up nobody, with the body decompressed; what it throws is answered.
   void run(const CallPtr& call, std::function<void()> work);
@@ -129,7 +131,7 @@ class Service final : public HttpHandler {
   void get_openapi(const CallPtr& call);
   void get_page(const CallPtr& call);
 
-  void answer_session(const CallPtr& call, std::shared_ptr<StreamSession> session,
+  void answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
                       std::vector<float> points, std::optional<ForecastOptions> options,
                       bool reports_point);
   Clock::time_point deadline_of(const Call& call) const {

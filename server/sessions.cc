@@ -34,7 +34,8 @@ std::string random_name() {
 
 Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limits) {
   if (!session || engine != active.number) {
-    Series series = session ? session->series() : std::move(history);
+    Series series = std::move(history);
+    if (session) series = session->series();
     session.emplace(active.engine->open(std::move(series), {.max_bytes = limits.max_bytes}));
     engine = active.number;
   }

@@ -72,6 +72,7 @@ class Client {
   Client& operator=(Client&&) = delete;
 
   bool connected() const { return connected_; }
+  int fd() const { return fd_; }
   void close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;

@@ -272,5 +272,35 @@ TEST_F(Guard, TheLogNamesWhoWasRefused) {
   EXPECT_EQ(at(large, "route").string, "/v1/forecast");
 }
 
+// Behind a proxy the log names whom it speaks for, in the proxy's own words, which come last; what
+// is no address, or comes from nobody who is trusted, it does not repeat.
+TEST_F(Guard, OnlyATrustedProxyNamesItsClients) {
+  const auto logged = [this](bool trusted, std::string_view headers) {
+    const testing::TemporaryFolder folder;
+    service_options_.log = folder / "log";
+    service_options_.trust_proxy = trusted;
+    start();
+    EXPECT_EQ(get("/health", headers).status, 200);
+    stop();
+    std::ifstream file(folder / "log");
+    std::string line;
+    EXPECT_TRUE(std::getline(file, line));
+    return at(io::parse_json(line, "log"), "peer").string;
+  };
+  EXPECT_EQ(logged(false, "X-Forwarded-For: 203.0.113.7\r\n"), "127.0.0.1");
+  EXPECT_EQ(logged(true, ""), "127.0.0.1");
+  EXPECT_EQ(logged(true, "X-Forwarded-For: 10.0.0.1, 203.0.113.7\r\n"), "203.0.113.7");
+  EXPECT_EQ(logged(true, "X-Forwarded-For: 10.0.0.1\r\nx-forwarded-for:  2001:db8::7 \r\n"),
+            "2001:db8::7");
+  for (const char* wrong : {"unknown", "203.0.113.7:443", "203.0.113.7,", "<script>"}) {
+    EXPECT_EQ(logged(true, fmt::format("X-Forwarded-For: {}\r\n", wrong)), "127.0.0.1") << wrong;
+  }
+  // Access is another matter.
+  service_options_.log = {};
+  service_options_.access.api_key = "k";
+  start();
+  EXPECT_EQ(get("/v1/status", "X-Forwarded-For: 127.0.0.1\r\n").status, 401);
+}
+
 }  // namespace
 }  // namespace toto::server

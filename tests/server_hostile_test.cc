@@ -205,6 +205,7 @@ TEST_F(Hostile, WhoAsksKeepsItsConnection) {
 class Generous : public HttpHandler {
  public:
   static constexpr std::size_t kLarge = std::size_t{12} << 20;
+  std::optional<std::size_t> find_route(const Request&) const override { return std::nullopt; }
   std::optional<Response> admit(const Request&) override { return std::nullopt; }
   void handle(Request request, ClientGone, Respond respond) override {
     respond({.body = std::string(request.path == "/small" ? 5 : kLarge, ' ')});

@@ -79,8 +79,14 @@ TEST_F(Http, CorsOnlyIfAskedFor) {
   EXPECT_EQ(get("/health").headers.count("access-control-allow-origin"), 0u);
   const Reply preflight = ask("OPTIONS", "/v1/forecast", {}, origin);
   EXPECT_EQ(preflight.status, 204);
-  EXPECT_NE(preflight.headers.at("access-control-allow-headers").find("Authorization"),
-            std::string::npos);
+  for (const char* name : {"Authorization", "Content-Type", "Content-Encoding",
+                           "Inference-Header-Content-Length", "traceparent"}) {
+    EXPECT_NE(preflight.headers.at("access-control-allow-headers").find(name), std::string::npos)
+        << name;
+  }
+  EXPECT_NE(get("/v2", origin).headers["access-control-expose-headers"].find("Inference-Header"),
+            std::string::npos)
+      << "where the tensors of an answer begin";
 }
 
 TEST_F(Http, KeysGuardEverythingButHealth) {

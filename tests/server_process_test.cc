@@ -1,7 +1,9 @@
 // `toto serve` under load, and what happens to machines: kill -9, SIGTERM, a disk that is full.
 // Every answer that a client receives is compared to the bit with the engine's own.
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
@@ -206,6 +208,40 @@ TEST_F(ServeProcess, StopsInTheMiddleOfAComparison) {
   const auto begin = Clock::now();
   EXPECT_EQ(stop().exit_code, 0);
   EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+// Loading a model cannot be interrupted, and a large one on a busy machine takes its time. A thread
+// that is held wherever it is stands for it: that of the comparisons, the one of the lowest
+// priority.
+TEST_F(ServeProcess, EndsInTimeWhateverCannotBeInterrupted) {
+  serve({"--port", "0", "--shadow-rate", "1"});
+  pid_t held = 0;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", running_->pid()))) {
+    const pid_t thread = std::stoi(task.path().filename().string());
+    if (getpriority(PRIO_PROCESS, static_cast<id_t>(thread)) == 19) held = thread;
+  }
+  ASSERT_NE(held, 0);
+  if (ptrace(PTRACE_SEIZE, held, nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "this machine lets nobody hold a thread: " << std::strerror(errno);
+  }
+  int status = 0;
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, held, nullptr, nullptr), 0);
+  ASSERT_EQ(waitpid(held, &status, __WALL), held);
+  Client client(port());
+  client.send(request_text("POST", "/v1/forecast", kForecast));
+  EXPECT_EQ(client.receive().status, 200);
+  const auto begin = Clock::now();
+  kill(running_->pid(), SIGTERM);
+  // Who holds a thread hears of its end first, and the process ends only then.
+  while (waitpid(held, &status, __WALL | WNOHANG) == 0) {
+    std::this_thread::sleep_for(milliseconds(10));
+    if (Clock::now() - begin > seconds(15)) kill(running_->pid(), SIGKILL);
+  }
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+  const Result result = stop(SIGKILL);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "left behind")) << result.err;
 }
 
 // However many connections are allowed, the system may allow fewer: who waits in silence goes.

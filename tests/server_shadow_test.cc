@@ -132,6 +132,38 @@ TEST_F(ShadowTest, AFailedRollbackIsTriedAgain) {
   EXPECT_TRUE(service_->shadow_state().rolled_back);
 }
 
+// Loading cannot be interrupted: who waits for it, or behind it, hears when the server stops.
+TEST_F(ShadowTest, StoppingAnswersWhoWaitsForAModel) {
+  const auto load = service_options_.load;
+  std::promise<void> go;
+  auto loading = std::make_shared<std::atomic<bool>>(false);
+  service_options_.shadow.rate = 0;
+  service_options_.load = [gate = go.get_future().share(), load, loading](Mode mode) {
+    if (mode == Mode::reference) {
+      *loading = true;
+      gate.wait();
+    }
+    return load(mode);
+  };
+  start();
+  const std::string mode = request_text("POST", "/v1/mode", R"({"mode": "reference"})", kKey);
+  Client first = connect(), second = connect(), behind = connect();
+  first.send(mode);
+  while (!*loading) std::this_thread::sleep_for(milliseconds(5));
+  second.send(mode);
+  behind.send(request_text("POST", "/v1/forecast", R"({"series": [{"values": [1, 2, 3]}]})", kKey));
+  while (service_->scheduler().depth() == 0) std::this_thread::sleep_for(milliseconds(5));
+  service_->cancel_all();
+  for (Client* client : {&first, &second, &behind}) {
+    const Reply reply = client->receive(milliseconds(20'000));
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_NE(reply.body.find("shutting down"), std::string::npos) << reply.body;
+  }
+  EXPECT_EQ(post("/v1/mode", R"({"mode": "reference"})", kKey).status, 503);
+  go.set_value();
+  stop();
+}
+
 TEST_F(ShadowTest, ReplansAreCountedOnceWhateverIsSwitched) {
   service_options_.shadow.rate = 0;
   service_options_.scheduler.warm_up = 1;

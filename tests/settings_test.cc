@@ -269,7 +269,7 @@ TEST_F(SettingsTest, ShowTellsWhoIsOverruled) {
     EXPECT_FALSE(at(row, "value").string.empty() || at(row, "origin").string.empty());
     names.insert(at(row, "name").string);
   }
-  EXPECT_EQ(names.size(), 37u);
+  EXPECT_EQ(names.size(), 38u);
 }
 
 // -------------------------------------------------------------------------------- .env.compile

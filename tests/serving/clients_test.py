@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 import warnings
 
 import numpy as np
@@ -188,6 +189,14 @@ class Clients(unittest.TestCase):
         self.assertEqual(bits(first["TimeGPT"]), bits(right["b"]["mean"]))
         self.assertEqual(bits(first["TimeGPT-lo-80"]), bits(right["b"]["quantiles"]["0.1"]))
         self.assertEqual(bits(first["y"]), bits(self.wide["b"][370:380]))
+        for end in (380, 390):  # and the later windows, of both series
+            self.wide[:end].to_csv(csv, index=False)
+            right = command_line(csv, "--horizon", 10, "--quantiles", "0.1,0.9")
+            for name in "ab":
+                window = answer[(answer["unique_id"] == name) & (answer["cutoff"] == self.wide["ds"][end - 1])]
+                self.assertEqual(bits(window["TimeGPT"]), bits(right[name]["mean"]))
+                self.assertEqual(bits(window["TimeGPT-lo-80"]), bits(right[name]["quantiles"]["0.1"]))
+                self.assertEqual(bits(window["TimeGPT-hi-80"]), bits(right[name]["quantiles"]["0.9"]))
 
     def test_nixtla_anomalies(self):
         frame = self.long.copy()
@@ -197,6 +206,28 @@ class Clients(unittest.TestCase):
         found = answer[(answer["unique_id"] == "a") & (answer["ds"] == "2022-12-01")]
         self.assertTrue(bool(found["anomaly"].iloc[0]))
         self.assertLess(answer["anomaly"].mean(), 0.2)
+        # Window after window of what the model forecasts in one go, each from all that was before it.
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/model_params", headers={"Authorization": f"Bearer {KEY}"})
+        with urllib.request.urlopen(request) as reply:
+            step = json.load(reply)["detail"]["horizon"]
+        wide = frame.pivot(index="ds", columns="unique_id", values="y").reset_index()
+        self.assertEqual(len(answer), 2 * (400 - step))
+        csv = pathlib.Path(FOLDER.name) / "before.csv"
+        for end in range(step, 400, step):
+            wide[:end].to_csv(csv, index=False)
+            right = command_line(csv, "--horizon", step, "--quantiles", "0.005,0.995")
+            length = min(step, 400 - end)
+            for name in "ab":
+                times = wide["ds"][end : end + length]
+                window = answer[(answer["unique_id"] == name) & answer["ds"].isin(times)]
+                low, high = (right[name]["quantiles"][level][:length] for level in ("0.005", "0.995"))
+                self.assertEqual(bits(window["TimeGPT"]), bits(right[name]["mean"][:length]))
+                self.assertEqual(bits(window["TimeGPT-lo-99"]), bits(low))
+                self.assertEqual(bits(window["TimeGPT-hi-99"]), bits(high))
+                actual = wide[name][end : end + length].to_numpy(np.float32)
+                outside = (actual < np.float32(low)) | (actual > np.float32(high))
+                self.assertEqual(list(window["anomaly"].astype(bool)), list(outside))
 
 
 if __name__ == "__main__":
