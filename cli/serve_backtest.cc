@@ -115,7 +115,7 @@ server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveE
                                      .notes = notes,
                                      .skipped = plan.skipped};
   return {backtest::results_json(results, block, request.settings, backtest::data_files(bars)),
-          backtest::report_html(report)};
+          backtest::report_html(report), source.num_computed() + again.num_computed()};
 }
 
 }  // namespace toto::cli

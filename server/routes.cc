@@ -268,7 +268,7 @@ void Service::delete_session(const CallPtr& call) {
   send_json(call, one_field("closed", call->names[0]));
 }
 
-// On the engine thread: append, then forecast if options say so. A session that cannot be opened,
+// On an engine's thread: append, then forecast if options say so. A session that cannot be opened,
 // or whose name nobody is left to hear, is forgotten.
 void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
                              std::vector<float> points, std::optional<ForecastOptions> options,
@@ -280,6 +280,11 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       return cancelled_ || gone->load() || Clock::now() >= deadline;
     };
   }
+  const double length = static_cast<double>(session->length + points.size());
+  if (options && pace_of(cost_of(static_cast<double>(session->targets.size()), length, *options)) ==
+                     Pace::slow) {
+    session->is_slow = true;
+  }
   struct Result {
     Answer answer = {};
     std::vector<io::InputSeries> targets = {};
@@ -288,6 +293,10 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
   auto result = std::make_shared<Result>();
   const auto task = [this, session, result, options,
                      added = std::move(points)](const ActiveEngine& active) {
+    const std::unique_lock turn(session->turn, std::try_to_lock);
+    if (!turn) {
+      fail(ErrorCode::overloaded, "the session is busy with a request that takes long; try again");
+    }
     Session& stream = session->on(active, sessions_.limits());
     if (!added.empty()) {
       stream.append(added);
@@ -301,6 +310,7 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       telemetry_.forecasts(1);
       shadow_->offer(stream.series(), *options, answer.forecasts[0], active);
     }
+    session->length = stream.series().length();
     result->targets = session->targets;  // as they are now: later points move their times on
     const SessionStats stats = stream.stats();
     io::JsonWriter json(io::JsonLayout::compact);
@@ -321,7 +331,8 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       });
     });
   };
-  scheduler_->submit(task, call->gone, deadline_of(*call), done);
+  scheduler_->submit(task, session->is_slow ? Pace::slow : Pace::quick, call->gone,
+                     deadline_of(*call), done);
 }
 
 // ---------------------------------------------------------------------------------------- backtest
@@ -338,14 +349,13 @@ void Service::post_backtest(const CallPtr& call) {
     }
     backtests_.post([this, call, body] {
       guarded(call, [&] {
-        BacktestFiles files = options_.backtest(*body, scheduler_->active(),
-                                                [&] { return cancelled_ || call->gone->load(); });
+        const BacktestFiles files = run_backtest(*call, *body);
         const std::string id = fmt::format("{}", Clock::now().time_since_epoch().count());
-        Response response{.body = std::move(files.results_json),
+        Response response{.body = files.results_json,
                           .headers = {{"Location", fmt::format("/v1/backtest/{}/report", id)}}};
         {
           const std::lock_guard lock(reports_mutex_);
-          reports_.emplace_back(id, std::move(files.report_html));
+          reports_.emplace_back(id, files.report_html);
           if (reports_.size() > kMaxReports) reports_.pop_front();
         }
         send(call, std::move(response));
@@ -353,6 +363,25 @@ void Service::post_backtest(const CallPtr& call) {
       --num_backtests_;
     });
   });
+}
+
+// On an engine of its own, which gives way to requests that somebody waits for. Its results are of
+// one mode: a switch ends it.
+BacktestFiles Service::run_backtest(const Call& call, const Json& body) {
+  lower_priority(kSlowPriority);
+  ActiveEngine active = scheduler_->active();
+  active.engine = std::make_shared<const Engine>(active.engine->twin());
+  const auto switched = [&] { return scheduler_->active().number != active.number; };
+  try {
+    BacktestFiles files = options_.backtest(
+        body, active, [&] { return cancelled_ || call.gone->load() || switched(); });
+    telemetry_.forecasts(files.num_forecasts);
+    return files;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || !switched()) throw;
+    fail(ErrorCode::overloaded,
+         "the server's mode was switched during this backtest; run it again");
+  }
 }
 
 void Service::get_backtest_report(const CallPtr& call) {

@@ -1,5 +1,9 @@
 #include "scheduler.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,14 +12,16 @@
 namespace toto::server {
 namespace {
 
-// What one turn of the engine may cost, in values read and paths' values drawn: some tens of
-// milliseconds of the bundled model. Who asks for more gets more turns.
-constexpr double kTurnCost = 1 << 20;
+// What one turn of an engine may cost: some tens of milliseconds of the bundled model. Who asks for
+// more gets more turns.
+constexpr double kTurnCost = 1 << 15;
+// Requests that cost more are slow ones.
+constexpr double kQuickCost = 1 << 14;
+// So far back a value's look costs as much as everything else that is done for it.
+constexpr double kLookBack = 1 << 14;
 
-double cost_of(const Series& series, const ForecastOptions& options) {
-  const double context =
-      static_cast<double>(std::min<std::size_t>(series.length(), options.max_context));
-  return series.num_variates * (context + num_paths(options) * options.horizon);
+double cost_of_series(const Series& series, const ForecastOptions& options) {
+  return cost_of(series.num_variates, static_cast<double>(series.length()), options);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -41,6 +47,18 @@ double num_paths(const ForecastOptions& options) {
   return options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths : 1;
 }
 
+double cost_of(double num_variates, double length, const ForecastOptions& options) {
+  const double context = std::min(length, static_cast<double>(options.max_context));
+  const double values = context + num_paths(options) * options.horizon;
+  return num_variates * values * (1 + (context + options.horizon + num_variates) / kLookBack);
+}
+
+Pace pace_of(double cost) { return cost > kQuickCost ? Pace::slow : Pace::quick; }
+
+void lower_priority(int nice) {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice);
+}
+
 double answer_values(const ForecastOptions& options, double num_variates) {
   double a_step = 3 + static_cast<double>(options.quantiles.size());  // mean, median, point
   if (options.keep_samples) {
@@ -54,7 +72,7 @@ io::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
 }
 
 std::int64_t ActiveEngine::replans() const {
-  return former_replans + (engine ? engine->replans() : 0);
+  return former_replans + (engine ? engine->replans() : 0) + (twin ? twin->replans() : 0);
 }
 
 // A job and how far it has come, or a task.
@@ -73,7 +91,11 @@ bool Scheduler::unwanted(const Item& item) const {
 Scheduler::Scheduler(const SchedulerOptions& options, Load load, Mode mode, SchedulerEvents events)
     : options_(options), load_(std::move(load)), events_(std::move(events)) {
   switches_.push_back({.mode = mode, .done = events_.loaded});
-  thread_ = std::thread([this] { run(); });
+  quick_.thread = std::thread([this] { run(quick_); });
+  slow_.thread = std::thread([this] {
+    lower_priority(kSlowPriority);
+    run(slow_);
+  });
   watch_thread_ = std::thread([this] { watch(); });
 }
 
@@ -81,36 +103,41 @@ void Scheduler::submit(Job job) {
   auto item = std::make_shared<Item>();
   item->job = std::move(job);
   item->answer.forecasts.reserve(item->job.series.size());
-  add(std::move(item));
+  double cost = 0;
+  for (const Series& series : item->job.series) cost += cost_of_series(series, item->job.options);
+  add(std::move(item), pace_of(cost));
 }
 
-void Scheduler::submit(EngineTask task, ClientGone gone, Clock::time_point deadline, Done done) {
+void Scheduler::submit(EngineTask task, Pace pace, ClientGone gone, Clock::time_point deadline,
+                       Done done) {
   auto item = std::make_shared<Item>();
   item->job.gone = std::move(gone);
   item->job.deadline = deadline;
   item->job.done = std::move(done);
   item->task = std::move(task);
-  add(std::move(item));
+  add(std::move(item), pace);
 }
 
-void Scheduler::add(std::shared_ptr<Item> item) {
+void Scheduler::add(std::shared_ptr<Item> item, Pace pace) {
+  Lane& lane = lane_of(pace);
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || cancel_all_) throw shutdown_error();
-    if (queue_.size() + num_running_ >= options_.max_queued) {
+    const std::size_t waiting = lane.queue.size() + lane.num_running;
+    if (waiting >= options_.max_queued) {
       fail(ErrorCode::overloaded,
            "{} requests are waiting already, as many as --queue allows; try "
            "again",
-           queue_.size() + num_running_);
+           waiting);
     }
-    enqueue(std::move(item));
+    enqueue(lane, std::move(item));
   }
-  wake_.notify_one();
+  lane.wake.notify_one();
 }
 
-void Scheduler::enqueue(std::shared_ptr<Item> item) {
+void Scheduler::enqueue(Lane& lane, std::shared_ptr<Item> item) {
   if (item->job.deadline < next_deadline_) wake_watch_.notify_one();
-  queue_.push_back(std::move(item));
+  lane.queue.push_back(std::move(item));
 }
 
 void Scheduler::switch_mode(Mode mode, std::function<void(std::optional<Error>)> done) {
@@ -122,7 +149,7 @@ void Scheduler::switch_mode(Mode mode, std::function<void(std::optional<Error>)>
     }
   }
   if (done) return done(shutdown_error());
-  wake_.notify_one();
+  quick_.wake.notify_one();
 }
 
 void Scheduler::cancel_all() {
@@ -138,8 +165,10 @@ void Scheduler::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  for (Lane* lane : {&quick_, &slow_}) {
+    lane->wake.notify_one();
+    if (lane->thread.joinable()) lane->thread.join();
+  }
   {
     const std::lock_guard lock(mutex_);
     watched_ = false;
@@ -156,12 +185,14 @@ void Scheduler::watch() {
     std::vector<SwitchDone> given_up;
     const Clock::time_point now = Clock::now();
     next_deadline_ = Clock::time_point::max();
-    std::erase_if(queue_, [&](const std::shared_ptr<Item>& item) {
-      const bool is_late = cancel_all_ || now >= item->job.deadline;
-      if (is_late) late.push_back(item);
-      if (!is_late) next_deadline_ = std::min(next_deadline_, item->job.deadline);
-      return is_late;
-    });
+    for (Lane* lane : {&quick_, &slow_}) {
+      std::erase_if(lane->queue, [&](const std::shared_ptr<Item>& item) {
+        const bool is_late = cancel_all_ || now >= item->job.deadline;
+        if (is_late) late.push_back(item);
+        if (!is_late) next_deadline_ = std::min(next_deadline_, item->job.deadline);
+        return is_late;
+      });
+    }
     if (cancel_all_) {
       for (Switch& wanted : switches_) given_up.push_back(std::move(wanted.done));
       switches_.clear();
@@ -170,7 +201,8 @@ void Scheduler::watch() {
     }
     if (!late.empty() || !given_up.empty()) {
       lock.unlock();
-      for (const auto& item : late) finish(*item, cancel_all_ ? shutdown_error() : deadline_error());
+      for (const auto& item : late)
+        finish(*item, cancel_all_ ? shutdown_error() : deadline_error());
       for (const SwitchDone& done : given_up) done(shutdown_error());
       late.clear();
       lock.lock();
@@ -189,34 +221,59 @@ ActiveEngine Scheduler::active() const {
 
 std::size_t Scheduler::depth() const {
   const std::lock_guard lock(mutex_);
-  return queue_.size() + num_running_;
+  return quick_.queue.size() + quick_.num_running + slow_.queue.size() + slow_.num_running;
 }
 
-void Scheduler::run() {
+// Engines are loaded on the quick thread; the slow one follows.
+void Scheduler::run(Lane& lane) {
+  const bool loads = &lane == &quick_;
   for (;;) {
     std::optional<Mode> wanted;
     std::vector<Slice> slices;
     {
       std::unique_lock lock(mutex_);
-      num_running_ = 0;
-      wake_.wait(lock, [this] { return stopped_ || !switches_.empty() || !queue_.empty(); });
-      if (!switches_.empty()) {
+      lane.num_running = 0;
+      lane.wake.wait(lock, [&] {
+        return (loads && !switches_.empty()) || outdated(lane) ||
+               (lane.queue.empty() ? stopped_ : tried_);
+      });
+      if (loads && !switches_.empty()) {
         wanted = switches_.front().mode;
         loading_ = std::move(switches_.front().done);
         switches_.pop_front();
-      } else if (queue_.empty()) {
+      } else if (outdated(lane)) {
+        follow(lane);
+      } else if (lane.queue.empty()) {
         return;  // stopped, and everything is answered
       } else {
-        slices = next_slices();
-        num_running_ = slices.size();
+        slices = next_slices(lane);
+        lane.num_running = slices.size();
       }
     }
-    if (wanted) {
-      load(*wanted);
-    } else {
-      forecast(std::move(slices));
-    }
+    if (wanted) load(*wanted);
+    if (!slices.empty()) forecast(lane, std::move(slices));
   }
+}
+
+// At once, so that the former engine's memory is free while nothing is asked for.
+void Scheduler::follow(Lane& lane) {
+  lane.active = active_;
+  lane.active.twin = {};
+  if (&lane == &slow_) lane.active.engine = {};
+  lane.num_forecasts = 0;
+  lane.warm = false;
+}
+
+// On the thread that will use it: the threads of a twin inherit its priority.
+const Engine& Scheduler::engine_of(Lane& lane) {
+  if (!lane.active.engine) {
+    const ActiveEngine now = active();
+    if (!now.engine) fail(ErrorCode::cancelled, "there is no engine");
+    lane.active.engine = std::make_shared<const Engine>(now.engine->twin());
+    const std::lock_guard lock(mutex_);
+    if (!outdated(lane)) active_.twin = lane.active.engine;
+  }
+  return *lane.active.engine;
 }
 
 void Scheduler::load(Mode mode) {
@@ -225,11 +282,10 @@ void Scheduler::load(Mode mode) {
     auto engine = std::make_shared<const Engine>(load_(mode));
     std::string name = options_.model_name.empty() ? engine->model().name : options_.model_name;
     ActiveEngine next{std::move(engine), active_.number + 1, std::move(name)};
-    warm_ = false;
-    num_forecasts_ = 0;
-    next.former_replans = active_.replans();
+    next.former_replans = active().replans();
     const std::lock_guard lock(mutex_);
     std::swap(active_, next);  // the former one goes after the lock
+    number_ = active_.number;
   } catch (const Error& what) {
     error = what;
   } catch (const std::bad_alloc&) {
@@ -241,20 +297,23 @@ void Scheduler::load(Mode mode) {
   {
     const std::lock_guard lock(mutex_);
     done = std::exchange(loading_, {});
+    tried_ = true;
   }
+  slow_.wake.notify_one();
   if (done) done(std::move(error));
 }
 
 // The oldest request, and with it all that can travel along. What is not finished goes to the end
-// of the queue, so that no request holds up the others for longer than a turn.
-std::vector<Scheduler::Slice> Scheduler::next_slices() {
+// of the queue, so that a request of many series holds up the others for no longer than a turn. One
+// series is not cut: that is why slow ones have a lane of their own.
+std::vector<Scheduler::Slice> Scheduler::next_slices(Lane& lane) const {
   std::vector<Slice> slices;
   double cost = 0;
   std::size_t num_series = 0;
   std::deque<std::shared_ptr<Item>> later;
-  while (!queue_.empty()) {
-    std::shared_ptr<Item> item = std::move(queue_.front());
-    queue_.pop_front();
+  while (!lane.queue.empty()) {
+    std::shared_ptr<Item> item = std::move(lane.queue.front());
+    lane.queue.pop_front();
     const bool first = slices.empty();
     const bool fits = first || (!item->task && !slices.front().item->task && cost < kTurnCost &&
                                 num_series < options_.max_batch &&
@@ -267,17 +326,30 @@ std::vector<Scheduler::Slice> Scheduler::next_slices() {
     const std::vector<Series>& series = item->job.series;
     for (std::size_t i = item->taken; i < series.size(); ++i) {
       if (num_series > 0 && (cost >= kTurnCost || num_series >= options_.max_batch)) break;
-      cost += cost_of(series[i], item->job.options);
+      cost += cost_of_series(series[i], item->job.options);
       ++num_series;
       ++slice.count;
     }
     slices.push_back(std::move(slice));
   }
-  queue_ = std::move(later);
+  lane.queue = std::move(later);
   return slices;
 }
 
-void Scheduler::forecast(std::vector<Slice> slices) {
+void Scheduler::run_task(Lane& lane, Item& item) {
+  std::optional<Error> error;
+  try {
+    engine_of(lane);
+    item.task(lane.active);
+  } catch (const Error& what) {
+    error = what.code() == ErrorCode::cancelled && unwanted(item) ? deadline_error() : what;
+  } catch (const std::exception& what) {
+    error = Error(ErrorCode::internal, what.what());
+  }
+  finish(item, std::move(error));
+}
+
+void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
   std::erase_if(slices, [this](const Slice& slice) {
     Item& item = *slice.item;
     if (!unwanted(item)) return false;
@@ -285,27 +357,21 @@ void Scheduler::forecast(std::vector<Slice> slices) {
     return true;
   });
   if (slices.empty()) return;
-  if (slices.front().item->task) {
-    Item& item = *slices.front().item;
-    std::optional<Error> error;
-    try {
-      item.task(active_);
-    } catch (const Error& what) {
-      error = what.code() == ErrorCode::cancelled && unwanted(item) ? deadline_error() : what;
-    } catch (const std::exception& what) {
-      error = Error(ErrorCode::internal, what.what());
-    }
-    return finish(item, std::move(error));
-  }
+  if (slices.front().item->task) return run_task(lane, *slices.front().item);
   try {
-    forecast_slices(slices);
+    forecast_slices(lane, slices);
   } catch (const Error& error) {
+    const bool cancelled = error.code() == ErrorCode::cancelled;
+    if (cancelled && outdated(lane)) {  // once more, with the engine in use now
+      const std::lock_guard lock(mutex_);
+      for (Slice& slice : slices) enqueue(lane, std::move(slice.item));
+      return;
+    }
     if (slices.size() == 1) {
-      const bool late = error.code() == ErrorCode::cancelled;
-      return finish(*slices.front().item, late ? deadline_error() : error);
+      return finish(*slices.front().item, cancelled ? deadline_error() : error);
     }
     // One of them is wrong, or no longer wanted: each for itself, so that the others are answered.
-    for (Slice& slice : slices) forecast({std::move(slice)});
+    for (Slice& slice : slices) forecast(lane, {std::move(slice)});
     return;
   } catch (const std::exception& error) {
     for (const Slice& slice : slices) {
@@ -319,57 +385,59 @@ void Scheduler::forecast(std::vector<Slice> slices) {
       finish(item, std::nullopt);
     } else {
       const std::lock_guard lock(mutex_);
-      enqueue(std::move(slice.item));
+      enqueue(lane, std::move(slice.item));
     }
   }
 }
 
-void Scheduler::forecast_slices(const std::vector<Slice>& slices) {
-  if (!active_.engine) fail(ErrorCode::cancelled, "there is no engine");
-  batch_.clear();
+void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
+  const Engine& engine = engine_of(lane);
+  std::vector<Series>& batch = lane.batch;
+  batch.clear();
   for (const Slice& slice : slices) {
     Item& item = *slice.item;
     for (std::size_t i = 0; i < slice.count; ++i) {
-      batch_.push_back(std::move(item.job.series[item.taken + i]));
+      batch.push_back(std::move(item.job.series[item.taken + i]));
     }
   }
   const auto give_back = [&] {
     std::size_t next = 0;
     for (const Slice& slice : slices) {
       for (std::size_t i = 0; i < slice.count; ++i) {
-        slice.item->job.series[slice.item->taken + i] = std::move(batch_[next++]);
+        slice.item->job.series[slice.item->taken + i] = std::move(batch[next++]);
       }
     }
   };
   ForecastOptions options = slices.front().item->job.options;
-  options.cancelled = [this, &slices] {
-    return std::all_of(slices.begin(), slices.end(),
-                       [this](const Slice& slice) { return unwanted(*slice.item); });
+  options.cancelled = [this, &slices, &lane] {
+    return outdated(lane) || std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
+             return unwanted(*slice.item);
+           });
   };
   try {
-    active_.engine->forecast_into(batch_, options, answers_);
+    engine.forecast_into(batch, options, lane.answers);
   } catch (...) {
     give_back();
     throw;
   }
   give_back();
-  if (events_.batch) events_.batch(batch_.size());
-  num_forecasts_ += static_cast<std::int64_t>(batch_.size());
-  if (!warm_ && num_forecasts_ >= options_.warm_up) {
-    active_.engine->finish_warm_up();
-    warm_ = true;
+  if (events_.batch) events_.batch(batch.size());
+  lane.num_forecasts += static_cast<std::int64_t>(batch.size());
+  if (!lane.warm && lane.num_forecasts >= options_.warm_up) {
+    engine.finish_warm_up();
+    lane.warm = true;
   }
-  const Timings timings = active_.engine->timings();
-  const io::EngineBlock block = active_.block(options.seed);
+  const Timings timings = engine.timings();
+  const io::EngineBlock block = lane.active.block(options.seed);
   std::size_t next = 0;
   for (const Slice& slice : slices) {
     Item& item = *slice.item;
     for (std::size_t i = 0; i < slice.count; ++i, ++next) {
       if (events_.forecast) {
-        events_.forecast(item.job.series[item.taken + i], item.job.options, answers_[next],
-                         active_);
+        events_.forecast(item.job.series[item.taken + i], item.job.options, lane.answers[next],
+                         lane.active);
       }
-      item.answer.forecasts.push_back(std::move(answers_[next]));
+      item.answer.forecasts.push_back(std::move(lane.answers[next]));
     }
     item.taken += slice.count;
     item.answer.engine = block;

@@ -1,5 +1,6 @@
-// The one engine thread: a bounded queue of requests in front of it, requests that arrive together
-// forecast together, large ones in turns with the others.
+// The engine's threads, each with a bounded queue of requests in front of it: requests that arrive
+// together are forecast together. What takes long has a thread and an engine of its own, a twin of
+// low priority, so that it costs the others next to nothing.
 #pragma once
 
 #include <condition_variable>
@@ -38,27 +39,39 @@ struct Job {
   Done done = {};
 };
 
-// The engine in use. A number tells engines apart: sessions belong to one.
+// The engine in use. A number tells those apart that were loaded one after the other; twins share
+// it.
 struct ActiveEngine {
   std::shared_ptr<const Engine> engine = {};
   std::int64_t number = 0;
-  std::string name = {};            // of the model, as reports call it
-  std::int64_t former_replans = 0;  // of the engines before it
-  std::int64_t replans() const;     // of all of them
+  std::string name = {};                    // of the model, as reports call it
+  std::int64_t former_replans = 0;          // of the engines before it
+  std::shared_ptr<const Engine> twin = {};  // for what takes long, once there was such a request
+  std::int64_t replans() const;             // of all of them
   io::EngineBlock block(std::uint64_t seed) const;
 };
 
-// Any other work that needs the engine thread.
+// Which queue work belongs to: what is quick never waits for what is slow.
+enum class Pace { quick, slow };
+// What a forecast costs, in values that the network reads or draws, weighed by how many each looks
+// back at.
+double cost_of(double num_variates, double length, const ForecastOptions& options);
+Pace pace_of(double cost);
+// Of the thread that calls and of those it makes from now on: what is slow gives way.
+void lower_priority(int nice);
+inline constexpr int kSlowPriority = 10;  // about a tenth of the time if everything else is busy
+
+// Any other work that needs an engine's thread.
 using EngineTask = std::function<void(const ActiveEngine& active)>;
 
 struct SchedulerOptions {
-  std::size_t max_queued = 256;  // requests
+  std::size_t max_queued = 256;  // requests, in each of the two queues
   std::size_t max_batch = 64;    // series forecast together
   std::int64_t warm_up = 256;    // forecasts before plans count as replans
   std::string model_name = {};   // as reports call it; empty: the folder's
 };
 
-// Called from the engine thread.
+// Called from the engines' threads.
 struct SchedulerEvents {
   std::function<void(std::size_t num_series)> batch = {};
   // Every forecast that was answered, with what it was made from.
@@ -79,8 +92,9 @@ class Scheduler {
   // Error(overloaded) if the queue is full, Error(cancelled) when stopping.
   void submit(Job job);
   // A task that has begun looks at the deadline itself.
-  void submit(EngineTask task, ClientGone gone, Clock::time_point deadline, Done done);
-  // Before anything that waits. If loading fails, the engine stays as it was.
+  void submit(EngineTask task, Pace pace, ClientGone gone, Clock::time_point deadline, Done done);
+  // Before anything that waits; slow forecasts begin again. If loading fails, the engine stays as
+  // it was.
   void switch_mode(Mode mode, std::function<void(std::optional<Error>)> done);
   void stop();  // after everything accepted has been answered
   // What waits or runs ends with Error(cancelled); who waits is told so at once, even while an
@@ -102,14 +116,31 @@ class Scheduler {
     Mode mode = Mode::standard;
     SwitchDone done = {};
   };
-  void add(std::shared_ptr<Item> item);
-  void enqueue(std::shared_ptr<Item> item);  // under the lock
-  void run();
+  struct Lane {
+    std::condition_variable wake = {};
+    std::deque<std::shared_ptr<Item>> queue = {};
+    std::size_t num_running = 0;
+    // Of its thread alone.
+    ActiveEngine active = {};
+    std::vector<Series> batch = {};
+    std::vector<Forecast> answers = {};
+    std::int64_t num_forecasts = 0;
+    bool warm = false;
+    std::thread thread = {};
+  };
+  Lane& lane_of(Pace pace) { return pace == Pace::quick ? quick_ : slow_; }
+  void add(std::shared_ptr<Item> item, Pace pace);
+  void enqueue(Lane& lane, std::shared_ptr<Item> item);  // under the lock
+  void run(Lane& lane);
   void watch();
   void load(Mode mode);
-  std::vector<Slice> next_slices();  // under the lock
-  void forecast(std::vector<Slice> slices);
-  void forecast_slices(const std::vector<Slice>& slices);
+  void follow(Lane& lane);  // the engine in use, under the lock
+  const Engine& engine_of(Lane& lane);
+  bool outdated(const Lane& lane) const { return lane.active.number != number_; }
+  std::vector<Slice> next_slices(Lane& lane) const;  // under the lock
+  void forecast(Lane& lane, std::vector<Slice> slices);
+  void run_task(Lane& lane, Item& item);
+  void forecast_slices(Lane& lane, const std::vector<Slice>& slices);
   bool unwanted(const Item& item) const;  // nobody waits for it any more, or for too long
   void finish(Item& item, std::optional<Error> error);
 
@@ -117,21 +148,17 @@ class Scheduler {
   const Load load_;
   const SchedulerEvents events_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_, wake_watch_;
-  std::deque<std::shared_ptr<Item>> queue_;
+  std::condition_variable wake_watch_;
+  Lane quick_, slow_;
   std::deque<Switch> switches_;
   SwitchDone loading_;  // who waits for the engine that is being loaded
-  std::size_t num_running_ = 0;
   Clock::time_point next_deadline_ = Clock::time_point::max();  // `watch` sleeps until then
   bool stopped_ = false, watched_ = true;
   std::atomic<bool> cancel_all_{false};
   ActiveEngine active_;
-  // Of the engine thread alone.
-  std::vector<Series> batch_;
-  std::vector<Forecast> answers_;
-  std::int64_t num_forecasts_ = 0;
-  bool warm_ = false;
-  std::thread thread_, watch_thread_;
+  std::atomic<std::int64_t> number_{0};  // of `active_`
+  bool tried_ = false;                   // to load: whether there is an engine is known
+  std::thread watch_thread_;
 };
 
 // Paths drawn at a time for a variate; 1 where none is sampled.

@@ -260,7 +260,8 @@ Forecast Service::live_forecast(const Series& series, const ForecastOptions& opt
         if (now.number != active.number) fail(ErrorCode::cancelled, "the mode was switched");
         forecast = now.engine->forecast(series, options);
       },
-      {}, Clock::time_point::max(),
+      pace_of(cost_of(series.num_variates, static_cast<double>(series.length()), options)), {},
+      Clock::time_point::max(),
       [&](std::optional<Error> error, const Answer&) { ended.set_value(std::move(error)); });
   if (const auto error = ended.get_future().get()) throw Error(*error);
   return forecast;

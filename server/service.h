@@ -26,6 +26,7 @@ namespace toto::server {
 struct BacktestFiles {
   std::string results_json = {};
   std::string report_html = {};
+  std::size_t num_forecasts = 0;
 };
 // Bars and settings in, as the body has them. Runs for seconds; asks `cancelled` between steps.
 using Backtest = std::function<BacktestFiles(const io::Json& body, const ActiveEngine& active,
@@ -131,6 +132,7 @@ class Service final : public HttpHandler {
   void get_openapi(const CallPtr& call);
   void get_page(const CallPtr& call);
 
+  BacktestFiles run_backtest(const Call& call, const io::Json& body);
   void answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
                       std::vector<float> points, std::optional<ForecastOptions> options,
                       bool reports_point);

@@ -33,11 +33,11 @@ std::string random_name() {
 }  // namespace
 
 Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limits) {
-  if (!session || engine != active.number) {
+  if (!session || engine != active.engine) {
     Series series = std::move(history);
     if (session) series = session->series();
     session.emplace(active.engine->open(std::move(series), {.max_bytes = limits.max_bytes}));
-    engine = active.number;
+    engine = active.engine;
   }
   return *session;
 }
@@ -53,9 +53,8 @@ void StreamSession::advance(std::size_t points) {
   }
 }
 
-std::shared_ptr<StreamSession> Sessions::open(StreamSession session) {
-  session.id = random_name();
-  auto opened = std::make_shared<StreamSession>(std::move(session));
+std::shared_ptr<StreamSession> Sessions::open(std::shared_ptr<StreamSession> session) {
+  session->id = random_name();
   const std::lock_guard lock(mutex_);
   drop_old();
   if (entries_.size() >= limits_.max_sessions) {
@@ -63,8 +62,8 @@ std::shared_ptr<StreamSession> Sessions::open(StreamSession session) {
          "there are {} sessions, as many as --max-sessions allows; close one or try again later",
          entries_.size());
   }
-  entries_.push_back({opened, Clock::now()});
-  return opened;
+  entries_.push_back({session, Clock::now()});
+  return session;
 }
 
 std::list<Sessions::Entry>::iterator Sessions::locate(std::string_view id) {
@@ -110,7 +109,7 @@ void Sessions::drop_old() {
   std::erase_if(entries_, [&](const Entry& entry) { return entry.used < oldest; });
 }
 
-StreamSession read_session(const Json& body, const Limits& limits) {
+std::shared_ptr<StreamSession> read_session(const Json& body, const Limits& limits) {
   Fields fields(body, "");
   const Json& value = fields.need("series");
   fields.finish();
@@ -126,7 +125,7 @@ StreamSession read_session(const Json& body, const Limits& limits) {
   } else {
     entries.push_back(read_entry(value, "series"));
   }
-  StreamSession session;
+  auto session = std::make_shared<StreamSession>();
   std::vector<const V1Entry*> variates;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     V1Entry& entry = entries[i];
@@ -135,11 +134,12 @@ StreamSession read_session(const Json& body, const Limits& limits) {
     }
     if (entry.input.id.empty()) entry.input.id = fmt::format("series_{}", i + 1);
     variates.push_back(&entry);
-    session.targets.push_back({.id = entry.input.id, .values = {}, .axis = entry.input.axis});
+    session->targets.push_back({.id = entry.input.id, .values = {}, .axis = entry.input.axis});
   }
   // The least that can be asked of it; what is asked is checked again then.
   check_size(limits, {{shape_of(variates)}}, {.horizon = 1, .quantiles = {}});
-  session.history = join(variates, session.targets.front().id);
+  session->history = join(variates, session->targets.front().id);
+  session->length = session->history.length();
   return session;
 }
 

@@ -1,6 +1,7 @@
 // Streaming sessions: series that grow, kept between requests. Capped in number and age.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -21,13 +22,17 @@ struct SessionLimits {
   std::size_t max_bytes = std::size_t{32} << 20;  // of keys and values, each
 };
 
-// One of them. Its fields belong to the engine thread.
+// One of them. Its fields belong to the engine's thread that has locked `turn`.
 struct StreamSession {
+  std::mutex turn = {};
+  // Once it was slow it stays so: it belongs to one engine, and changing costs all of its history.
+  std::atomic<bool> is_slow = false;
+  std::atomic<std::size_t> length = 0;  // of its history, for everybody
   std::string id;
   std::vector<io::InputSeries> targets;  // [variate], named as the answer names them
   Series history;                        // until an engine has taken it over
   std::optional<Session> session;
-  std::int64_t engine = 0;  // the number of the engine `session` belongs to
+  std::shared_ptr<const Engine> engine = {};  // `session` belongs to
   // After a switch of engines the history goes on in the new one.
   Session& on(const ActiveEngine& active, const SessionLimits& limits);
   void advance(std::size_t points);  // the times of the targets
@@ -39,7 +44,7 @@ class Sessions {
   explicit Sessions(const SessionLimits& limits) : limits_(limits) {}
   const SessionLimits& limits() const { return limits_; }
   // Error(overloaded) if there are too many that are in use.
-  std::shared_ptr<StreamSession> open(StreamSession session);
+  std::shared_ptr<StreamSession> open(std::shared_ptr<StreamSession> session);
   std::shared_ptr<StreamSession> find(std::string_view id);  // Error(not_found)
   void close(std::string_view id);                           // Error(not_found)
   void forget(std::string_view id);                          // closes it if it is there
@@ -59,7 +64,7 @@ class Sessions {
 };
 
 // POST /v1/sessions: {"series": {...}} or {"series": [{...}, ...]} for variates of one series.
-StreamSession read_session(const io::Json& body, const Limits& limits);
+std::shared_ptr<StreamSession> read_session(const io::Json& body, const Limits& limits);
 // POST .../append: {"values": [...]} or [[...], ...], one list a variate; as [variate][point].
 std::vector<float> read_points(const io::Json& value, std::size_t num_variates);
 

@@ -1,9 +1,5 @@
 #include "shadow.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -115,8 +111,7 @@ void Shadow::stop() {
 }
 
 void Shadow::run() {
-  // Of this thread alone; the engine's threads, made here, inherit it.
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kLowestPriority);
+  lower_priority(kLowestPriority);
   std::optional<Engine> reference;
   for (;;) {
     Check check;

@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     read([&] { series_json(body, limits); });
     read([&] {
-      require(read_session(body, limits).history.values.size() * sizeof(float) <=
+      require(read_session(body, limits)->history.values.size() * sizeof(float) <=
               limits.max_memory);
     });
     read([&] { read_points(body, 2); });

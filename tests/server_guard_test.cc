@@ -27,8 +27,9 @@ class Guard : public ServerTest {
   class BusyEngine {
    public:
     explicit BusyEngine(Scheduler& scheduler) {
-      scheduler.submit([go = go_.get_future().share()](const ActiveEngine&) { go.wait(); }, {},
-                       Clock::time_point::max(), [](std::optional<Error>, const Answer&) {});
+      scheduler.submit([go = go_.get_future().share()](const ActiveEngine&) { go.wait(); },
+                       Pace::quick, {}, Clock::time_point::max(),
+                       [](std::optional<Error>, const Answer&) {});
     }
     ~BusyEngine() { go_.set_value(); }
     BusyEngine(const BusyEngine&) = delete;

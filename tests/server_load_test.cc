@@ -208,7 +208,7 @@ TEST_F(Load, RequestsThatArriveTogetherAreOneBatch) {
   service_options_.load = [gate](Mode mode) { return Engine::load(folder(), {.mode = mode}); };
   start();
   // The engine is held up by a task while the requests arrive.
-  service_->scheduler().submit([gate](const ActiveEngine&) { gate.wait(); }, {},
+  service_->scheduler().submit([gate](const ActiveEngine&) { gate.wait(); }, Pace::quick, {},
                                Clock::time_point::max(), {});
   std::vector<Client> clients;
   for (int i = 0; i < 16; ++i) {

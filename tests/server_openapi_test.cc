@@ -205,7 +205,7 @@ class OpenApi : public ServerTest {
     const Document all = document();
     std::promise<void> go;
     service_->scheduler().submit(
-        [gate = go.get_future().share()](const ActiveEngine&) { gate.wait(); }, {},
+        [gate = go.get_future().share()](const ActiveEngine&) { gate.wait(); }, Pace::quick, {},
         Clock::time_point::max(), [](std::optional<Error>, const Answer&) {});
     std::vector<Client> running;
     for (int i = 0; i < 4; ++i) {

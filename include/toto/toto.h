@@ -258,6 +258,11 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
+  // Another engine with the same weights, which are in memory only once, but with threads, scratch
+  // memory and plans of its own: both forecast at the same time, the same bits. Its threads inherit
+  // the priority of the one that calls. 0: as many as this one has.
+  Engine twin(int threads = 0) const;
+
   Forecast forecast(const Series& series, const ForecastOptions& options = {}) const;
   std::vector<Forecast> forecast(std::span<const Series> batch,
                                  const ForecastOptions& options = {}) const;

@@ -63,6 +63,13 @@ std::string folder_name(std::string path) {
 
 }  // namespace
 
+// What engines share that are twins. It is complete and constant once the first one is loaded.
+struct SharedWeights {
+  std::optional<LoadedWeights> packed;
+  std::optional<ReferenceToto1<float>> reference32;
+  std::optional<ReferenceToto1<double>> reference64;
+};
+
 struct Engine::Impl {
   Impl(const std::string& folder, const EngineOptions& wanted)
       : options(resolve_options(wanted)), pool(options.threads) {
@@ -72,30 +79,24 @@ struct Engine::Impl {
                    "its config.json asks for that much");
     info.warnings = checkpoint.warnings();
     config = checkpoint.config();
+    auto loading = std::make_shared<SharedWeights>();
     if (options.mode == Mode::reference) {
       std::future<std::string> hash = start_hashing(checkpoint);
       if (options.dtype == DType::f64) {
-        reference64.emplace(checkpoint);
-        info.weight_bytes = reference64->weight_bytes();
+        info.weight_bytes = loading->reference64.emplace(checkpoint).weight_bytes();
       } else {
-        reference32.emplace(checkpoint);
-        info.weight_bytes = reference32->weight_bytes();
+        info.weight_bytes = loading->reference32.emplace(checkpoint).weight_bytes();
       }
       info.weights_sha256 = hash.get();
     } else {
-      LoadedWeights loaded = load_weights(checkpoint, options, pool);
-      mapped = std::move(loaded.mapped);
-      info.weights_sha256 = std::move(loaded.sha256);
+      const LoadedWeights& loaded =
+          loading->packed.emplace(load_weights(checkpoint, options, pool));
+      info.weights_sha256 = loaded.sha256;
       info.warnings.insert(info.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
       info.weight_bytes = loaded.weights.bytes();
-      model.emplace(config, options.dtype, std::move(loaded.weights), kernels_for(options.isa),
-                    pool);
-      if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
-      if (options.mode == Mode::max_autotune) {
-        tuning.emplace(*model, options, pool, options.cache.folder);
-      }
-      forecaster.emplace(*model, pool, plans ? &*plans : nullptr, tuning ? &*tuning : nullptr);
     }
+    shared = std::move(loading);
+    build();
     info.name = folder_name(folder);
     info.path = folder;
     info.trained = checkpoint.trained();
@@ -111,6 +112,28 @@ struct Engine::Impl {
     ::malloc_trim(0);  // what packing used goes back to the system
 #endif
     timings.load = milliseconds_since(start);
+  }
+
+  // A twin.
+  Impl(const Impl& other, int threads)
+      : options(other.options),
+        pool(threads),
+        config(other.config),
+        info(other.info),
+        shared(other.shared) {
+    options.threads = threads;
+    build();
+  }
+
+  // Around the weights: what an engine has for itself.
+  void build() {
+    if (!shared->packed) return;
+    model.emplace(config, options.dtype, shared->packed->weights, kernels_for(options.isa), pool);
+    if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
+    if (options.mode == Mode::max_autotune) {
+      tuning.emplace(*model, options, pool, options.cache.folder);
+    }
+    forecaster.emplace(*model, pool, plans ? &*plans : nullptr, tuning ? &*tuning : nullptr);
   }
 
   void run(std::span<const Series> batch, const ForecastOptions& request,
@@ -171,13 +194,13 @@ struct Engine::Impl {
       forecaster->run(batch, request, out, timings, trace);
     } else {
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (reference64) {
-          reference_forecast(*reference64, *batch[i].series, request, options.use_kv_cache, pool,
+        const auto compute = [&](const auto& reference) {
+          if (!reference) return;
+          reference_forecast(*reference, *batch[i].series, request, options.use_kv_cache, pool,
                              out[i], timings, trace);
-        } else if (reference32) {
-          reference_forecast(*reference32, *batch[i].series, request, options.use_kv_cache, pool,
-                             out[i], timings, trace);
-        }
+        };
+        compute(shared->reference64);
+        compute(shared->reference32);
         if (request.progress)
           request.progress(static_cast<int>(i) + 1, static_cast<int>(batch.size()));
       }
@@ -189,13 +212,11 @@ struct Engine::Impl {
   ThreadPool pool;
   Config config;
   ModelInfo info;
-  std::optional<cache::MappedWeights> mapped;  // before the model that reads it
+  std::shared_ptr<const SharedWeights> shared;  // before the model that reads them
   std::optional<Toto1> model;
   std::optional<PlanCache> plans;  // these two before the forecaster that uses them
   std::optional<Tuning> tuning;
   std::optional<Forecaster> forecaster;
-  std::optional<ReferenceToto1<float>> reference32;
-  std::optional<ReferenceToto1<double>> reference64;
   std::vector<Job> jobs;     // of the running call
   mutable std::mutex mutex;  // one forecast at a time uses pool and state
   Timings timings;
@@ -211,6 +232,16 @@ Engine Engine::load(const std::string& folder, const EngineOptions& options) {
     return Engine(std::make_shared<Impl>(folder, options));
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "not enough memory to load {}", folder);
+  }
+}
+
+Engine Engine::twin(int threads) const {
+  EngineOptions wanted = impl_->options;
+  if (threads != 0) wanted.threads = threads;
+  try {
+    return Engine(std::make_shared<Impl>(*impl_, resolve_options(wanted).threads));
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "not enough memory for another engine");
   }
 }
 
@@ -289,19 +320,17 @@ void Engine::finish_warm_up() const noexcept {
   if (auto& cache = impl_->plans) cache->finish_warm_up();
 }
 std::int64_t Engine::plans() const noexcept {
-  const std::lock_guard lock(impl_->mutex);
   const auto& cache = impl_->plans;
   return cache ? cache->num_made() : 0;
 }
 std::int64_t Engine::replans() const noexcept {
-  const std::lock_guard lock(impl_->mutex);
   const auto& cache = impl_->plans;
   return cache ? cache->replans() : 0;
 }
 void EngineTestHook::damage_weight(const Engine& engine) {
   Engine::Impl& impl = *engine.impl_;
   const std::lock_guard lock(impl.mutex);
-  if (!impl.model || impl.mapped) {
+  if (!impl.model || impl.shared->packed->mapped) {
     fail(ErrorCode::unsupported, "there is no packed weight in memory of this engine's own");
   }
   const auto bytes = impl.model->weights().layers.front().down.panels.as_bytes();

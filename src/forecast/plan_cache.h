@@ -4,6 +4,7 @@
 // plans share. A call whose plan is here sizes nothing, allocates nothing and only fills buffers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -56,8 +57,7 @@ class PlanCache {
   std::vector<Plan> plans_;
   std::vector<ShapeKey> dropped_;  // to tell a class that is new from one that had to go
   std::uint64_t clock_ = 0;
-  std::int64_t made_ = 0;
-  std::int64_t replans_ = 0;
+  std::atomic<std::int64_t> made_ = 0, replans_ = 0;  // read while a forecast runs
   bool warm_ = false;
 };
 

@@ -7,7 +7,7 @@
 
 namespace toto {
 
-Toto1::Toto1(const Config& config, DType type, Toto1Weights weights, const Kernels& kernels,
+Toto1::Toto1(const Config& config, DType type, const Toto1Weights& weights, const Kernels& kernels,
              ThreadPool& pool)
     : config_(config),
       type_(type),
@@ -16,7 +16,7 @@ Toto1::Toto1(const Config& config, DType type, Toto1Weights weights, const Kerne
       kv_layout_(config_),
       rotary_(config_.head_dim()),
       embed_stride_(embed_stride(config_)),
-      weights_(std::move(weights)) {
+      weights_(weights) {
   for (int i = 0; i < config_.num_layers; ++i) {
     if (!config_.is_spacewise(i)) last_time_layer_ = i;
   }

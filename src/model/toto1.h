@@ -55,8 +55,9 @@ struct Pass {
 
 class Toto1 {
  public:
-  // `weights` are those of `config` in this `type`; what they are mapped from outlives this.
-  Toto1(const Config& config, DType type, Toto1Weights weights, const Kernels& kernels,
+  // `weights` are those of `config` in this `type`, and outlive this. Several networks may share
+  // them, each with its own pool.
+  Toto1(const Config& config, DType type, const Toto1Weights& weights, const Kernels& kernels,
         ThreadPool& pool);
 
   // Scratch for passes of up to `max_rows` rows that see up to `max_positions` positions.
@@ -117,7 +118,7 @@ class Toto1 {
   KvLayout kv_layout_;
   Rotary rotary_;
   std::size_t embed_stride_ = 0;
-  Toto1Weights weights_;
+  const Toto1Weights& weights_;
   int last_time_layer_ = -1;
   const Schedules* schedules_ = nullptr;
 };
