@@ -81,7 +81,7 @@ class Document {
   void expect_answer_fits(const Operation& operation, const Reply& reply) const {
     const Json* given = operation.spec->find("responses")->find(std::to_string(reply.status));
     ASSERT_NE(given, nullptr) << operation.name() << ": " << reply.status << reply.body;
-    const Json& response = JsonSchema::resolve(json_, *given);
+    const Json& response = JsonSchema::resolve(json_, given);
     const std::string& whole = reply.headers.at("content-type");
     const std::string type = whole.substr(0, whole.find(';'));
     // A file is of whatever kind it is.
@@ -212,7 +212,7 @@ class OpenApi : public ServerTest {
     std::promise<void> go;
     service_->scheduler().submit(
         [gate = go.get_future().share()](const ActiveEngine&) { gate.wait(); }, {},
-        Clock::time_point::max(), [](std::optional<Error>, const Answer&) {});
+        Clock::time_point::max(), [](const std::optional<Error>&, const Answer&) {});
     std::vector<Client> running;
     for (int i = 0; i < 4; ++i) {
       running.push_back(connect());

@@ -178,8 +178,10 @@ TEST_F(Tls, RefusalsArriveWhileTheBodyIsSent) {
 TEST_F(Tls, DrainsWithoutALostAnswer) {
   start();
   std::atomic<int> answered{0}, lost{0};
+  constexpr int kClients = 4;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
+  threads.reserve(kClients);
+  for (int t = 0; t < kClients; ++t) {
     threads.emplace_back([&] {
       for (;;) {
         const TlsClient client(port_);
