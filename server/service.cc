@@ -94,7 +94,7 @@ std::vector<std::string> Service::route_names() {
 }
 
 std::optional<std::size_t> Service::find_route(const Request& request) const {
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  const std::string_view asked = request.method, method = asked == "HEAD" ? "GET" : asked;
   const auto all = routes();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Route& route) {
     return route.method == method && match(route.pattern, request.path);

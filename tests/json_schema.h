@@ -23,9 +23,9 @@ class JsonSchema {
   std::string complaint(const Json& value) const { return check(schema_, value, "$"); }
 
   // "#/components/schemas/Error"
-  static const Json& resolve(const Json& document, const Json& schema) {
-    const Json* reference = schema.find("$ref");
-    if (reference == nullptr) return schema;
+  static const Json& resolve(const Json& document, const Json* schema) {
+    const Json* reference = schema->find("$ref");
+    if (reference == nullptr) return *schema;
     const Json* found = &document;
     std::string_view rest = std::string_view(reference->string).substr(2);
     while (found != nullptr && !rest.empty()) {
@@ -64,7 +64,7 @@ class JsonSchema {
   }
 
   std::string check(const Json& given, const Json& value, const std::string& where) const {
-    const Json& schema = resolve(document_, given);
+    const Json& schema = resolve(document_, &given);
     for (const Json::Member& rule : schema.object) {
       std::string wrong = check_rule(schema, rule.first, rule.second, value, where);
       if (!wrong.empty()) return wrong;

@@ -116,6 +116,7 @@ class Client {
     return reply;
   }
   bool has_partial_answer() const { return !pending_.empty(); }
+  const std::string& unread() const { return pending_; }  // of what has arrived
   // Whether something has arrived within this time; it is not fetched.
   bool receives(milliseconds patience) const {
     pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};

@@ -112,6 +112,20 @@ TEST_F(Http, KeysGuardEverythingButHealth) {
   EXPECT_FALSE(same_text("abc", ""));
 }
 
+TEST_F(Http, HeadIsGetWithoutABody) {
+  start();
+  for (const auto& [path, status] :
+       {std::pair("/health", "200"), std::pair("/v1/forecast", "404"), std::pair("/x", "404")}) {
+    Client client = connect();
+    client.send(request_text("HEAD", path, {}, "Connection: close\r\n"));
+    ASSERT_TRUE(client.closed(milliseconds(20'000)));
+    EXPECT_TRUE(client.unread().starts_with(std::string("HTTP/1.1 ") + status)) << client.unread();
+    EXPECT_TRUE(client.unread().ends_with("\r\n\r\n")) << client.unread();
+    EXPECT_EQ(client.unread().find("Content-Length: 0"), std::string::npos);
+  }
+  EXPECT_NE(service_->metrics().find("{route=\"/health\",status=\"200\"} 1"), std::string::npos);
+}
+
 TEST_F(Http, PipelinedRequestsAreAnsweredInOrder) {
   start();
   Client client = connect();

@@ -6,6 +6,7 @@
 #include <openssl/x509.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 
 #include "serve_fixture.h"
@@ -49,6 +50,7 @@ class TlsClient {
       : client_(port),
         context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free),
         ssl_(SSL_new(context_.get()), SSL_free) {
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to connections that are closed
     SSL_set_fd(ssl_.get(), client_.fd());
     connected_ = client_.connected() && SSL_connect(ssl_.get()) == 1;
   }
@@ -152,9 +154,9 @@ TEST_F(Tls, HandshakesThatNeverEndAreDropped) {
   }
   expect_served();
   const auto begin = Clock::now();
-  for (Client& client : unfinished) EXPECT_TRUE(client.closed(milliseconds(20'000)));
   EXPECT_TRUE(nobody_left(milliseconds(20'000)));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  for (Client& client : unfinished) EXPECT_TRUE(client.closed(milliseconds(1000)));
   expect_served();
 }
 
@@ -176,8 +178,10 @@ TEST_F(Tls, RefusalsArriveWhileTheBodyIsSent) {
 TEST_F(Tls, DrainsWithoutALostAnswer) {
   start();
   std::atomic<int> answered{0}, lost{0};
+  constexpr int kClients = 4;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
+  threads.reserve(kClients);
+  for (int t = 0; t < kClients; ++t) {
     threads.emplace_back([&] {
       for (;;) {
         const TlsClient client(port_);
