@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import multiprocessing
 import os
@@ -139,9 +140,23 @@ class Forks(unittest.TestCase):
         np.testing.assert_array_equal(again.forecast(wave(), 100, samples=8).samples, _samples())
         self.assertEqual((again.mode, again.name), (engine().mode, engine().name))
         forecast = engine().forecast(wave(), 5, samples=3)
-        copy = pickle.loads(pickle.dumps(forecast))
-        np.testing.assert_array_equal(copy.samples, forecast.samples)
-        self.assertEqual(copy.quantiles.keys(), forecast.quantiles.keys())
+        received = pickle.loads(pickle.dumps(forecast))
+        np.testing.assert_array_equal(received.samples, forecast.samples)
+        self.assertEqual(received.quantiles.keys(), forecast.quantiles.keys())
+
+    def test_forecasts_are_copied_whole(self) -> None:
+        for forecast in (
+            engine().forecast({"a": wave()}, 5, samples=3)[0],
+            engine().forecast(np.stack([wave(), wave()]), 5, multivariate=True),
+            engine().forecast(wave(), 3, quantiles=[]),
+        ):
+            for again in (pickle.loads(pickle.dumps(forecast)), copy.copy(forecast), copy.deepcopy(forecast)):
+                self.assertIs(type(again), totocpp.SeriesForecast)
+                self.assertEqual(repr(again), repr(forecast))
+                self.assertEqual(again.levels, forecast.levels)
+                for name in ("mean", "median", "point", "level_values", "samples"):
+                    np.testing.assert_array_equal(getattr(again, name), getattr(forecast, name), name)
+                    self.assertIs(getattr(again, name), getattr(again, name))
 
 
 class Pickles(unittest.TestCase):
