@@ -85,6 +85,12 @@ nb::object once(Answer& answer) {
   return kept;
 }
 
+// As `forecast.mean += 1` does, with the same array.
+template <nb::object Answer::* kKept>
+void replace(Answer& answer, nb::object array) {
+  answer.*kKept = std::move(array);
+}
+
 // (id, context_length, num_samples, levels, mean, median, point, level_values, samples or None): a
 // forecast from another process, or a copy.
 Answer restored(const nb::tuple& fields) {
@@ -140,25 +146,28 @@ NewAnswer new_answer(const Request& request, bool has_variates) {
 
 void bind_answer(nb::module_& module) {
   nb::class_<Answer>(module, "Forecast")
-      .def_prop_ro("id", [](const Answer& self) { return self.forecast->id; })
+      .def_prop_rw(
+          "id", [](const Answer& self) { return self.forecast->id; },
+          [](Answer& self, std::string name) { self.forecast->id = std::move(name); })
       .def_prop_ro("context_length",
                    [](const Answer& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples", [](const Answer& self) { return self.forecast->num_samples; })
-      .def_prop_ro("mean", &once<&Answer::mean, &per_step<&Forecast::mean>>,
+      .def_prop_rw("mean", &once<&Answer::mean, &per_step<&Forecast::mean>>,
+                   &replace<&Answer::mean>,
                    nb::for_getter(nb::sig("def mean(self) -> numpy.typing.NDArray[numpy.float32]")))
-      .def_prop_ro(
-          "median", &once<&Answer::median, &per_step<&Forecast::median>>,
+      .def_prop_rw(
+          "median", &once<&Answer::median, &per_step<&Forecast::median>>, &replace<&Answer::median>,
           nb::for_getter(nb::sig("def median(self) -> numpy.typing.NDArray[numpy.float32]")))
-      .def_prop_ro(
-          "point", &once<&Answer::point, &per_step<&Forecast::point>>,
+      .def_prop_rw(
+          "point", &once<&Answer::point, &per_step<&Forecast::point>>, &replace<&Answer::point>,
           nb::for_getter(nb::sig("def point(self) -> numpy.typing.NDArray[numpy.float32]")))
       .def_prop_ro(
           "levels", [](const Answer& self) { return self.levels; },
           nb::for_getter(nb::sig("def levels(self) -> tuple[float, ...]")))
-      .def_prop_ro(
-          "level_values", &once<&Answer::level_values, &quantiles>,
+      .def_prop_rw(
+          "level_values", &once<&Answer::level_values, &quantiles>, &replace<&Answer::level_values>,
           nb::for_getter(nb::sig("def level_values(self) -> numpy.typing.NDArray[numpy.float32]")))
-      .def_prop_ro("samples", &once<&Answer::samples, &samples>,
+      .def_prop_rw("samples", &once<&Answer::samples, &samples>, &replace<&Answer::samples>,
                    nb::for_getter(
                        nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")))
       .def(
