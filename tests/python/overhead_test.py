@@ -137,12 +137,12 @@ class Overhead(unittest.TestCase):
             np.testing.assert_array_equal(array, copy)
 
     def test_a_large_answer_is_not_kept(self) -> None:
-        paths = 60_000  # of 32 steps, which is one patch: 8 MB
-        for _ in range(2):
-            engine().forecast(wave(96), 32, samples=paths, keep_samples=False)  # so that the engine has its own memory
+        steps, paths = engine().patch_size, 80_000  # of one patch, 7 MB
+        for _ in range(2):  # so that the engine has its own memory
+            engine().forecast(wave(96), steps, samples=paths, keep_samples=False)
         before = resident()
-        engine().forecast(wave(96), 32, samples=paths)
-        self.assertLess(resident() - before, 4 * 32 * paths / 2)
+        engine().forecast(wave(96), steps, samples=paths)
+        self.assertLess(resident() - before, 4 * steps * paths / 2)
 
     def test_fifty_microseconds(self) -> None:
         for name, call in self.calls.items():
