@@ -27,8 +27,7 @@ def run(where: str, code: str, names: dict[str, Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
         warnings.simplefilter("always")
-        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning):  # as Python hides them:
-            warnings.filterwarnings("ignore", category=kind, module="(?!__main__|totocpp)")  # others' own
+        warnings.filterwarnings("ignore", module="(?!__main__|totocpp)")  # what other packages say of themselves
         exec(compile(code, where, "exec"), names)
     said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
     announced = ANNOUNCED.findall(code)
