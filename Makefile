@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test scripts train-test python bench speed lint format asan tsan fuzz install clean setup
+.PHONY: help demo build test scripts train-test python python-asan bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -35,6 +35,12 @@ python: setup ## the Python package: wheel, tests in a clean environment, adapte
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS) --target toto toto_cli
 	@tools/check_python.sh build
+
+python-asan: ## the Python package under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/setup.sh dev
+	$(call CONFIGURE,asan,build-asan)
+	@cmake --build build-asan -j $(JOBS) --target toto
+	@tools/check_python_asan.sh build-asan
 
 asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh dev

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shared_forecast.h"
 #include "toto/toto.h"
 
 namespace toto::python {
@@ -42,12 +43,13 @@ struct Request {
 };
 void bind_request(nb::module_& module);
 
-// A forecast as Python sees it. Arrays are made when asked for and share its memory, not the
+// A forecast as Python sees it. Arrays are made when first asked for and share its memory, not the
 // answer itself, which keeps them: that would be a circle nobody collects.
 struct Answer {
-  std::shared_ptr<Forecast> forecast;
+  SharedForecast forecast;
   nb::object levels;
   bool has_variates = false;  // arrays are [V, H], not [H]
+  nb::object mean = {}, median = {}, point = {}, level_values = {}, samples = {};  // if asked for
 };
 // One to be filled: made before computing, after which the caches hold nothing of the interpreter.
 struct NewAnswer {

@@ -2,9 +2,13 @@
 // totocpp/backtest.py to make frames of.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "backtest/lookahead.h"
@@ -13,6 +17,7 @@
 #include "backtest/run.h"
 #include "bindings.h"
 #include "engine_handle.h"
+#include "io/csv.h"
 #include "io/json.h"
 
 namespace toto::python {
@@ -20,8 +25,13 @@ namespace {
 
 using backtest::SymbolResult;
 
+// Bars that are in no file: what they are called, the symbol of a table without a column for it,
+// and the table, as a file would hold it.
+using Table = std::tuple<std::string, std::string, nb::bytes>;
+
 struct Request {
-  std::vector<std::string> data;
+  std::vector<std::string> files;
+  std::vector<Table> tables;  // if there are some, no file is read
   backtest::RunOptions run;
   ForecastOptions forecast;
   bool prove_no_lookahead = false;
@@ -46,8 +56,9 @@ auto parsed(const nb::dict& settings, const char* name, const Parse& parse) {
   return given ? std::optional<Result>(parse(*given)) : std::nullopt;
 }
 
-Request request_of(std::vector<std::string> data, const nb::dict& settings, std::string json) {
-  Request request{.data = std::move(data), .run = {}, .forecast = {}, .settings = std::move(json)};
+Request request_of(const nb::dict& settings, std::string json) {
+  Request request{
+      .files = {}, .tables = {}, .run = {}, .forecast = {}, .settings = std::move(json)};
   backtest::RunOptions& run = request.run;
   run.windows = value<std::optional<int>>(settings, "windows").value_or(run.windows);
   run.from = parsed<std::string>(settings, "from", backtest::parse_bound);
@@ -91,9 +102,19 @@ std::string text_of(std::span<const SymbolResult> results,
   return text;
 }
 
+std::vector<backtest::Bars> bars_of(const Request& request) {
+  if (request.tables.empty()) return backtest::read_all_bars(request.files);
+  std::vector<backtest::Bars> all;
+  for (const auto& [name, symbol, bytes] : request.tables) {
+    io::MemorySource source(std::string_view(bytes.c_str(), bytes.size()));
+    std::ranges::move(backtest::read_bars(source, name, symbol), std::back_inserter(all));
+  }
+  return all;
+}
+
 Answer run(const Request& request, const Engine& engine, std::function<bool()> cancelled) {
   Answer answer;
-  const std::vector<backtest::Bars> bars = backtest::read_all_bars(request.data);
+  const std::vector<backtest::Bars> bars = bars_of(request);
   const backtest::RunPlan plan = backtest::plan_run(bars, request.run);
   const std::vector<std::string> notes = backtest::notes_on(bars, request.run);
   answer.warnings = notes;
@@ -148,9 +169,11 @@ Answer run(const Request& request, const Engine& engine, std::function<bool()> c
   return answer;
 }
 
-nb::dict backtest_of(EngineHandle& handle, std::vector<std::string> data, const nb::dict& settings,
-                     std::string json) {
-  const Request request = request_of(std::move(data), settings, std::move(json));
+nb::dict backtest_of(EngineHandle& handle, std::vector<std::string> files,
+                     std::vector<Table> tables, const nb::dict& settings, std::string json) {
+  Request request = request_of(settings, std::move(json));
+  request.files = std::move(files);
+  request.tables = std::move(tables);
   const Answer answer = handle.run([&](const Engine& engine, auto cancelled) {
     return run(request, engine, std::move(cancelled));
   });
@@ -168,11 +191,11 @@ nb::dict backtest_of(EngineHandle& handle, std::vector<std::string> data, const 
 }  // namespace
 
 void bind_backtest(nb::module_& module) {
-  module.def(
-      "backtest", &backtest_of, nb::arg("engine"), nb::arg("data"), nb::arg("settings"),
-      nb::arg("settings_json"),
-      nb::sig("def backtest(engine: Engine, data: list[str], settings: dict[str, typing.Any], "
-              "settings_json: str) -> dict[str, typing.Any]"));
+  module.def("backtest", &backtest_of, nb::arg("engine"), nb::arg("files"), nb::arg("tables"),
+             nb::arg("settings"), nb::arg("settings_json"),
+             nb::sig("def backtest(engine: Engine, files: list[str], tables: list[tuple[str, str, "
+                     "bytes]], settings: dict[str, typing.Any], settings_json: str) "
+                     "-> dict[str, typing.Any]"));
 }
 
 }  // namespace toto::python

@@ -42,14 +42,19 @@ class SessionHandle {
 
   nb::object forecast(const Request& request, bool has_variates) {
     check_process();
-    ForecastOptions options = request.options;
+    std::unique_ptr<Scratch> scratch = engine_.take_scratch();
+    scratch->options = request.options;
     NewAnswer answer = new_answer(request, has_variates);
-    engine_.run([&](const Engine&, auto cancelled) {
-      options.cancelled = std::move(cancelled);
+    engine_.run([&](const Engine& engine, auto cancelled) {
+      scratch->options.cancelled = std::move(cancelled);
+      Session* const session = session_.get();
       const auto start = std::chrono::steady_clock::now();
-      *answer.forecast = session_->forecast(options);
+      engine.forecast_into(std::span(&session, 1), scratch->options, scratch->forecasts);
       engine_.call_ms = milliseconds_since(start);
     });
+    scratch->options.cancelled = nullptr;  // it was this call's
+    std::swap(*answer.forecast, scratch->forecasts.front());
+    engine_.give_back(std::move(scratch));
     return std::move(answer.object);
   }
 

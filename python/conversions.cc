@@ -1,8 +1,10 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "bindings.h"
@@ -43,9 +45,8 @@ ForecastOptions options_of(const nb::tuple& tuple) {
 template <std::size_t N>
 Array array_of(const Answer& answer, std::vector<float>& values, std::array<std::size_t, N> shape,
                std::size_t variate_axis) {
-  using Shared = std::shared_ptr<Forecast>;
-  const nb::capsule owner(new Shared(answer.forecast),
-                          [](void* p) noexcept { delete static_cast<Shared*>(p); });
+  const nb::capsule owner(new SharedForecast(answer.forecast),
+                          [](void* p) noexcept { delete static_cast<SharedForecast*>(p); });
   if (answer.has_variates) return Array(values.data(), N, shape.data(), owner);
   std::copy(shape.begin() + variate_axis + 1, shape.end(), shape.begin() + variate_axis);
   return Array(values.data(), N - 1, shape.data(), owner);
@@ -68,12 +69,46 @@ Array quantiles(const Answer& answer) {
   return array_of<3>(answer, forecast.quantiles, {levels, variates, horizon}, 1);
 }
 
-nb::object samples(const Answer& answer) {
+std::optional<Array> samples(const Answer& answer) {
   Forecast& forecast = *answer.forecast;
-  if (forecast.samples.empty()) return nb::none();
+  if (forecast.samples.empty()) return {};
   const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
   const std::size_t paths = forecast.samples.size() / (variates * horizon);
-  return nb::cast(array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0));
+  return array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0);
+}
+
+// The array that kMake makes, made once.
+template <nb::object Answer::* kKept, auto kMake>
+nb::object once(Answer& answer) {
+  nb::object& kept = answer.*kKept;
+  if (!kept.is_valid()) kept = nb::cast(kMake(answer), nb::rv_policy::reference);
+  return kept;
+}
+
+// As `forecast.mean += 1` does, with the same array.
+template <nb::object Answer::* kKept>
+void replace(Answer& answer, nb::object array) {
+  answer.*kKept = std::move(array);
+}
+
+// (id, context_length, num_samples, levels, mean, median, point, level_values, samples or None): a
+// forecast from another process, or a copy.
+Answer restored(const nb::tuple& fields) {
+  using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+  const auto mean = nb::cast<Given>(fields[4]);
+  Answer answer{{}, fields[3], mean.ndim() == 2};
+  Forecast& forecast = *answer.forecast;
+  forecast.id = nb::cast<std::string>(fields[0]);
+  forecast.context_length = nb::cast<int>(fields[1]);
+  forecast.num_samples = nb::cast<int>(fields[2]);
+  forecast.num_variates = answer.has_variates ? static_cast<int>(mean.shape(0)) : 1;
+  forecast.horizon = static_cast<int>(mean.shape(mean.ndim() - 1));
+  forecast.mean = copied<float>(mean);
+  copy_if_given<Given>(fields[5], forecast.median);
+  copy_if_given<Given>(fields[6], forecast.point);
+  copy_if_given<Given>(fields[7], forecast.quantiles);
+  copy_if_given<Given>(fields[8], forecast.samples);
+  return answer;
 }
 
 }  // namespace
@@ -104,28 +139,41 @@ void bind_request(nb::module_& module) {
 
 NewAnswer new_answer(const Request& request, bool has_variates) {
   nb::object object = nb::inst_alloc(request.answer_type);
-  auto* const answer = new (nb::inst_ptr<Answer>(object))
-      Answer{std::make_shared<Forecast>(), request.levels, has_variates};
+  auto* const answer = new (nb::inst_ptr<Answer>(object)) Answer{{}, request.levels, has_variates};
   nb::inst_mark_ready(object);
-  return {std::move(object), answer->forecast.get()};
+  return {std::move(object), &*answer->forecast};
 }
 
 void bind_answer(nb::module_& module) {
   nb::class_<Answer>(module, "Forecast")
-      .def_prop_ro("id", [](const Answer& self) { return self.forecast->id; })
+      .def_prop_rw(
+          "id", [](const Answer& self) { return self.forecast->id; },
+          [](Answer& self, std::string name) { self.forecast->id = std::move(name); })
       .def_prop_ro("context_length",
                    [](const Answer& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples", [](const Answer& self) { return self.forecast->num_samples; })
-      .def_prop_ro("mean", &per_step<&Forecast::mean>, nb::rv_policy::reference)
-      .def_prop_ro("median", &per_step<&Forecast::median>, nb::rv_policy::reference)
-      .def_prop_ro("point", &per_step<&Forecast::point>, nb::rv_policy::reference)
+      .def_prop_rw("mean", &once<&Answer::mean, &per_step<&Forecast::mean>>,
+                   &replace<&Answer::mean>,
+                   nb::for_getter(nb::sig("def mean(self) -> numpy.typing.NDArray[numpy.float32]")))
+      .def_prop_rw(
+          "median", &once<&Answer::median, &per_step<&Forecast::median>>, &replace<&Answer::median>,
+          nb::for_getter(nb::sig("def median(self) -> numpy.typing.NDArray[numpy.float32]")))
+      .def_prop_rw(
+          "point", &once<&Answer::point, &per_step<&Forecast::point>>, &replace<&Answer::point>,
+          nb::for_getter(nb::sig("def point(self) -> numpy.typing.NDArray[numpy.float32]")))
       .def_prop_ro(
           "levels", [](const Answer& self) { return self.levels; },
           nb::for_getter(nb::sig("def levels(self) -> tuple[float, ...]")))
-      .def_prop_ro("level_values", &quantiles, nb::rv_policy::reference)
-      .def_prop_ro("samples", &samples,
+      .def_prop_rw(
+          "level_values", &once<&Answer::level_values, &quantiles>, &replace<&Answer::level_values>,
+          nb::for_getter(nb::sig("def level_values(self) -> numpy.typing.NDArray[numpy.float32]")))
+      .def_prop_rw("samples", &once<&Answer::samples, &samples>, &replace<&Answer::samples>,
                    nb::for_getter(
-                       nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")));
+                       nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")))
+      .def(
+          "__setstate__",
+          [](Answer& self, const nb::tuple& fields) { new (&self) Answer(restored(fields)); },
+          nb::sig("def __setstate__(self, fields: tuple[typing.Any, ...], /) -> None"));
 }
 
 }  // namespace toto::python

@@ -20,6 +20,16 @@ bool same_items(nanobind::handle list, nanobind::handle tuple) {
   return true;
 }
 
+// What a parent process held, in its child: an engine's threads do not exist here and its lock may
+// be held by one of them, so it can neither be used nor destroyed. Its memory is shared with the
+// parent until written to, which nobody does any more.
+template <typename Held>
+void abandon_if_parents(std::shared_ptr<Held>& held) {
+  if (held && held->process != ::getpid()) {
+    static_cast<void>(new std::shared_ptr<Held>(std::move(held)));
+  }
+}
+
 }  // namespace
 
 nanobind::object RecentRequest::find(const nanobind::tuple& asked) const {
@@ -52,20 +62,29 @@ EngineHandle::EngineHandle(std::string folder, EngineOptions options)
       loaded_(new Loaded{::getpid(), load_without_lock(folder_, options_)}) {}
 
 EngineHandle::~EngineHandle() {
-  if (loaded_->process != ::getpid()) abandon();
+  abandon_if_parents(loaded_);
+  abandon_if_parents(reload_);
 }
 
-// The parent's engine in a child: its threads do not exist here and its lock may be held by one of
-// them, so it can neither be used nor destroyed. Its memory is shared with the parent until written
-// to, which nobody does any more.
-void EngineHandle::abandon() { static_cast<void>(new std::shared_ptr<Loaded>(std::move(loaded_))); }
-
 std::shared_ptr<EngineHandle::Loaded> EngineHandle::here() {
-  if (loaded_->process != ::getpid()) {
-    std::shared_ptr<Loaded> mine(new Loaded{::getpid(), Engine::load(folder_, options_)});
-    abandon();
-    loaded_ = std::move(mine);
+  return loaded_->process == ::getpid() ? loaded_ : reload();
+}
+
+// The process's other threads run meanwhile; those that want this engine wait for the one that
+// loads it, and if that fails, the next one tries.
+std::shared_ptr<EngineHandle::Loaded> EngineHandle::reload() {
+  abandon_if_parents(reload_);
+  if (!reload_) reload_.reset(new Reload{::getpid()});
+  const std::shared_ptr<Reload> mine = reload_;
+  {
+    const nanobind::gil_scoped_release released;
+    std::call_once(mine->once, [&] {
+      mine->loaded.reset(new Loaded{mine->process, Engine::load(folder_, options_)});
+    });
   }
+  abandon_if_parents(loaded_);
+  loaded_ = mine->loaded;
+  reload_.reset();
   return loaded_;
 }
 

@@ -101,12 +101,21 @@ class EngineHandle {
     Engine engine;
     std::timed_mutex turn = {};
   };
-  std::shared_ptr<Loaded> here();  // with the interpreter's lock
-  void abandon();
+  // A forked process on its way to an engine of its own. Made anew in each process: what another
+  // one held may be locked for ever.
+  struct Reload {
+    pid_t process;
+    std::once_flag once = {};
+    std::shared_ptr<Loaded> loaded = {};
+  };
+  // Both with the interpreter's lock, which is given up while loading.
+  std::shared_ptr<Loaded> here();
+  std::shared_ptr<Loaded> reload();
 
   std::string folder_;
   EngineOptions options_;
   std::shared_ptr<Loaded> loaded_;
+  std::shared_ptr<Reload> reload_;
   std::unique_ptr<Scratch> scratch_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -13,6 +14,29 @@
 namespace toto::python {
 namespace {
 
+// What is read of an array, as long as the array is as it was.
+struct ArrayView {
+  int num_axes = 0;
+  bool is_double = false;  // or float32
+  const Py_ssize_t* shape = nullptr;
+  const Py_ssize_t* strides = nullptr;  // in bytes
+  const void* data = nullptr;
+  nb::object owner = {};  // of what the pointers point to, if it is not the array
+};
+
+// The beginning of every ndarray: part of NumPy's binary interface, whose macros compile to this in
+// each extension. A usual array is read here without a call into NumPy, whose code would have to
+// come from memory first.
+struct ArrayFields {
+  PyObject head;
+  const void* data;
+  int num_axes;
+  const Py_ssize_t* shape;
+  const Py_ssize_t* strides;
+  PyObject* base;
+  PyObject* description;
+};
+
 // NumPy's PyArrayInterface, version 2: what an array's __array_struct__ points to.
 struct ArrayInterface {
   int two;
@@ -20,26 +44,73 @@ struct ArrayInterface {
   char kind;
   int item_size;
   int flags;
-  Py_ssize_t* shape;
-  Py_ssize_t* strides;  // in bytes
+  const Py_ssize_t* shape;
+  const Py_ssize_t* strides;
   const void* data;
   PyObject* description;
 };
 constexpr int kNativeByteOrder = 0x200;
 
-const ArrayInterface* interface_of(const nb::object& capsule) {
-  return static_cast<const ArrayInterface*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
-}
-
-// Of ndarray itself: what derives from it may mean more than its values, as masked arrays do.
-nb::object capsule_of(nb::handle given) {
-  static PyObject* const type =
-      nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+nb::object capsule_of(nb::handle array) {
   static PyObject* const name = PyUnicode_InternFromString("__array_struct__");
-  if (reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) != type) return {};
-  PyObject* const capsule = PyObject_GetAttr(given.ptr(), name);
+  PyObject* const capsule = PyObject_GetAttr(array.ptr(), name);
   if (capsule == nullptr) throw nb::python_error();
   return nb::steal(capsule);
+}
+
+const ArrayInterface& interface_of(const nb::object& capsule) {
+  return *static_cast<const ArrayInterface*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+}
+
+const ArrayFields& fields_of(nb::handle array) {
+  return *reinterpret_cast<const ArrayFields*>(array.ptr());
+}
+
+// NumPy's objects, kept for ever: modules are.
+struct Numpy {
+  Numpy() {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    type = nb::object(numpy.attr("ndarray")).release().ptr();
+    const nb::object example = numpy.attr("zeros")(nb::make_tuple(2, 3), "float32");
+    const nb::object capsule = capsule_of(example);
+    const ArrayFields& fields = fields_of(example);
+    const ArrayInterface& about = interface_of(capsule);
+    // A later NumPy whose arrays begin differently is asked, every time.
+    if (fields.num_axes != about.num_axes || fields.data != about.data) return;
+    float32 = nb::object(numpy.attr("dtype")("float32")).release().ptr();
+    float64 = nb::object(numpy.attr("dtype")("float64")).release().ptr();
+  }
+  PyObject* type;
+  // The types of all arrays but those that were unpickled, or whose type says more.
+  PyObject *float32 = nullptr, *float64 = nullptr;
+};
+const Numpy& numpy() {
+  static const Numpy all;
+  return all;
+}
+
+// An ndarray itself: what derives from it may mean more than its values, as masked arrays do.
+bool is_array(nb::handle given) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) == numpy().type;
+}
+
+// Nothing for what is no array of floats in this machine's order of bytes.
+std::optional<ArrayView> view_of(nb::handle given) {
+  if (!is_array(given)) return {};
+  const ArrayFields& array = fields_of(given);
+  const bool is_double = array.description == numpy().float64;
+  if (is_double || array.description == numpy().float32) {
+    return ArrayView{array.num_axes, is_double, array.shape, array.strides, array.data};
+  }
+  nb::object capsule = capsule_of(given);
+  const ArrayInterface& about = interface_of(capsule);
+  if (about.kind != 'f' || (about.flags & kNativeByteOrder) == 0 ||
+      (about.item_size != sizeof(float) && about.item_size != sizeof(double))) {
+    return {};
+  }
+  return ArrayView{about.num_axes, about.item_size == sizeof(double),
+                   about.shape,    about.strides,
+                   about.data,     std::move(capsule)};
 }
 
 // False for what float32 cannot hold; infinities among the input are left for others to explain.
@@ -94,21 +165,17 @@ bool read_row(const std::byte* row, Py_ssize_t stride, std::vector<float>& value
 }
 
 // [time] or [series, time].
-bool read_array(const ArrayInterface& array, Slots& slots) {
+bool read_array(const ArrayView& array, Slots& slots) {
   const int axes = array.num_axes;
-  const bool is_double = array.item_size == sizeof(double);
-  if (axes < 1 || axes > 2 || array.kind != 'f' || (array.flags & kNativeByteOrder) == 0 ||
-      (!is_double && array.item_size != sizeof(float))) {
-    return false;
-  }
+  if (axes < 1 || axes > 2) return false;
   const Py_ssize_t rows = axes == 2 ? array.shape[0] : 1, length = array.shape[axes - 1];
   if (rows < 1) return false;
   const Py_ssize_t stride = array.strides[axes - 1], step = axes == 2 ? array.strides[0] : 0;
   const auto* row = static_cast<const std::byte*>(array.data);
   for (Py_ssize_t i = 0; i < rows; ++i, row += step) {
     std::vector<float>* const values = slots.next(static_cast<std::size_t>(length));
-    if (values == nullptr || !(is_double ? read_row<double>(row, stride, *values)
-                                         : read_row<float>(row, stride, *values))) {
+    if (values == nullptr || !(array.is_double ? read_row<double>(row, stride, *values)
+                                               : read_row<float>(row, stride, *values))) {
       return false;
     }
   }
@@ -144,14 +211,13 @@ bool read_numbers(const nb::list& list, Slots& slots) {
 // An array or a list of numbers.
 bool read_one(nb::handle given, Slots& slots) {
   if (PyList_CheckExact(given.ptr())) return read_numbers(nb::borrow<nb::list>(given), slots);
-  const nb::object capsule = capsule_of(given);
-  return capsule.is_valid() && interface_of(capsule)->num_axes == 1 &&
-         read_array(*interface_of(capsule), slots);
+  const std::optional<ArrayView> array = view_of(given);
+  return array && array->num_axes == 1 && read_array(*array, slots);
 }
 
 bool holds_series(const nb::list& list) {
   PyObject* const first = PyList_Size(list.ptr()) > 0 ? PyList_GetItem(list.ptr(), 0) : nullptr;
-  return first != nullptr && (PyList_CheckExact(first) || capsule_of(first).is_valid());
+  return first != nullptr && (PyList_CheckExact(first) || is_array(first));
 }
 
 }  // namespace
@@ -161,10 +227,10 @@ Plain plain_series(nb::handle given, std::vector<Series>& series) {
   Plain kind = Plain::one;
   bool read = true;
   if (!PyList_CheckExact(given.ptr())) {
-    const nb::object capsule = capsule_of(given);
-    if (!capsule.is_valid()) return Plain::none;
-    if (interface_of(capsule)->num_axes != 1) kind = Plain::many;
-    read = read_array(*interface_of(capsule), slots);
+    const std::optional<ArrayView> array = view_of(given);
+    if (!array) return Plain::none;
+    if (array->num_axes != 1) kind = Plain::many;
+    read = read_array(*array, slots);
   } else if (const auto list = nb::borrow<nb::list>(given); holds_series(list)) {
     kind = Plain::many;
     for (std::size_t i = 0; read && i < list.size(); ++i) {

@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # The Python package as a user gets it: check_python.sh BUILD_FOLDER, which holds libtoto.a and toto.
 # Builds the wheel, installs it in an empty virtual environment where there is no compiler, runs the
-# tests with NumPy alone, then those of the adapters, and checks the types.
+# tests with NumPy alone, then those of the adapters, those beside PyTorch if TOTO_TORCH_PYTHON names a
+# Python that has it, and checks the types.
 set -euo pipefail
 build=$(realpath "$1")
 work=$build/python
 source=$PWD
 
-python3 - <<'PYTHON' || tools/setup.sh python
-import ensurepip, os, sys, sysconfig, venv
-sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
-PYTHON
+tools/setup.sh python
 
 # The library is linked as it was built and tested; `pip install .` compiles it.
 rm -rf "$work/wheel" "$work/venv"
@@ -36,5 +34,19 @@ in_venv python -W error::DeprecationWarning:totocpp -m unittest discover -p '*_t
 python=$work/venv/bin/python
 "$python" -m pip install --quiet --disable-pip-version-check "$wheel[pandas,gluonts,nixtla,ray,fugue]" matplotlib mypy
 TOTOCPP_EXTRAS=required "$python" -m unittest adapters_test backtest_test docs_test distributed_test
+
+# PyTorch is too much to download for every run. An interpreter that has it lends it: nothing is installed there.
+if [ -n "${TOTO_TORCH_PYTHON:-}" ]; then
+  rm -rf "$work/torch"
+  "$TOTO_TORCH_PYTHON" -m venv "$work/torch"
+  torch=$work/torch/bin/python
+  "$TOTO_TORCH_PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >"$("$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lender.pth"
+  "$torch" -m pip install --quiet --disable-pip-version-check --no-deps --ignore-installed "$wheel"
+  TOTOCPP_EXTRAS=required "$torch" -m unittest torch_test
+else
+  echo "python: torch_test left out; TOTO_TORCH_PYTHON names an interpreter that has torch"
+fi
+
 cd "$work"
 "$python" -m mypy --config-file "$source/pyproject.toml" --cache-dir "$work/mypy"

@@ -7,6 +7,9 @@ build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboo
 bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
 python=(python3-dev python3-venv)
 dev=(clang-19 lld-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+# A python3 from elsewhere brings its own headers.
+headers='import ensurepip, os, sys, sysconfig, venv; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
+! python3 -c "$headers" 2>/dev/null || python=()
 
 case "${1:-build}" in
   build) packages=("${build[@]}") ;;

@@ -65,14 +65,22 @@ def _known(said: _Said, name_of: Callable[[str], str]) -> str:
         raise ValueError(f"{said.origin}: {error}") from None
 
 
+def _rollback_switch() -> str | None:
+    """The variable that rolls back to the reference, if one does."""
+    if _switch("TOTO_DISABLE_COMPILE"):
+        return "TOTO_DISABLE_COMPILE"
+    return "TOTO_COMPILE" if _switch("TOTO_COMPILE") is False else None
+
+
+def _mode_asked_for(mode: str | None) -> str:
+    said = _said("mode", mode, "TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE")
+    return _known(said, _native.mode_name) if said else "default"
+
+
 def _mode_in_force(mode: str | None) -> tuple[str, str | None]:
     """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
-    if mode is None and _switch("TOTO_DISABLE_COMPILE"):
-        return "reference", "TOTO_DISABLE_COMPILE"
-    if mode is None and _switch("TOTO_COMPILE") is False:
-        return "reference", "TOTO_COMPILE"
-    said = _said("mode", mode, "TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE")
-    return _known(said, _native.mode_name) if said else "default", None
+    switch = _rollback_switch() if mode is None else None
+    return (_mode_asked_for(mode), None) if switch is None else ("reference", switch)
 
 
 class _Rollback:
@@ -216,3 +224,44 @@ def engine_arguments(
     }
     rollback.warn()
     return arguments
+
+
+class Travelling(NamedTuple):
+    """What a pickled engine is loaded with: what was asked for here, under the switch of the process over there."""
+
+    arguments: dict[str, Any]  # of Engine
+    mode: str  # of variables or by default, where no argument names one
+
+    def arguments_here(self) -> dict[str, Any]:
+        mode = self.arguments["mode"]
+        if mode is None and _rollback_switch() is None:
+            mode = self.mode
+        return {**self.arguments, "mode": mode}
+
+
+def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Travelling:
+    """Of what Engine was given and what engine_arguments() made of it: a rollback here stays here."""
+    rolled_back = asked["mode"] is None and _rollback_switch() is not None
+
+    def wanted(use: Callable[[], str], default: str) -> str:
+        try:
+            return use()
+        except ValueError:  # a variable that the rollback has left aside
+            return default
+
+    def without_rollback(name: str, variable: str, name_of: Callable[[str], str], default: str) -> str:
+        if not rolled_back:
+            return str(in_force[name])
+        said = _said(name, asked[name], variable)
+        return wanted(lambda: _known(said, name_of), default) if said else default
+
+    arguments = {
+        "mode": asked["mode"],
+        "dtype": without_rollback("dtype", "TOTO_DTYPE", _native.dtype_name, "f32"),
+        "isa": without_rollback("isa", "TOTO_ISA", _native.isa_name, "auto"),
+        "threads": in_force["threads"] or None,  # as many as there are over there
+        "use_kv_cache": in_force["use_kv_cache"],
+        "cache": in_force["cache_dir"] or False,
+        "plan_cache_size": in_force["plan_cache_size"],
+    }
+    return Travelling(arguments, wanted(lambda: _mode_asked_for(asked["mode"]), "default"))

@@ -8,12 +8,11 @@ import io
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _native
 from ._arrays import text_of, whole_number
@@ -87,9 +86,12 @@ def merged(runs: Sequence[Backtest]) -> Backtest:
             if symbol in symbols:
                 raise ValueError(f"the symbol {symbol} is in two files, expected it once")
             symbols[symbol] = part
-    data = [name for run in runs for name in run.results["settings"]["data"]]
-    settings = {**runs[0].results["settings"], "data": data}
-    results = {**runs[0].results, "settings": settings, "symbols": symbols}
+    named = [name for run in runs for name in run.results["settings"]["data"]]
+    data = [file for run in runs for file in run.results["data"]]
+    settings = {**runs[0].results["settings"], "data": named}
+    results = {**runs[0].results, "settings": settings, "data": data, "symbols": symbols}
+    if len(runs) > 1:
+        del results["universe"]  # each knows of its own symbols alone
     texts = {name: _one_after_another([run._texts[name] for run in runs]) for name in ("forecasts", "trades")}
     texts["returns"] = _side_by_side([run._texts["returns"] for run in runs])
     texts["results"], texts["report"] = json.dumps(results, indent=2), ""
@@ -225,28 +227,47 @@ def _checked(
     }
 
 
-def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
-    """A DataFrame as the file the reader checks: one reader, one set of rules."""
+class Table(NamedTuple):
+    """Bars that are in no file, as one would hold them: one reader, one set of rules."""
+
+    name: str  # in results and messages
+    symbol: str  # if the table has no column for it
+    text: bytes
+
+
+def _table_of(symbol: str, frame: Any) -> Table:
+    if not symbol:
+        raise ValueError("a symbol is empty, expected a name")
     columns = {str(name).lower(): name for name in frame.columns}
     missing = [name for name in ("open", "high", "low", "close") if name not in columns]
     if missing:
         raise ValueError(f"{symbol}: no column {', '.join(missing)}, expected open, high, low and close")
-    if not symbol or "/" in symbol or symbol.startswith("."):
-        raise ValueError(f"the symbol is {symbol!r}, expected a name that can be a file's")
     time = next((columns[name] for name in ("date", "timestamp", "ds", "time") if name in columns), None)
     times = frame.index if time is None else frame[time]
-    path = folder / f"{symbol}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["date", "open", "high", "low", "close"])
-        prices = [frame[columns[name]].to_numpy(dtype=float) for name in ("open", "high", "low", "close")]
-        for row in zip(times, *prices):
-            text = row[0].isoformat() if hasattr(row[0], "isoformat") else str(row[0])
-            writer.writerow([text, *(repr(float(price)) for price in row[1:])])
-    return str(path)
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(["date", "open", "high", "low", "close"])
+    prices = [frame[columns[name]].to_numpy(dtype=float) for name in ("open", "high", "low", "close")]
+    for row in zip(times, *prices):
+        text = row[0].isoformat() if hasattr(row[0], "isoformat") else str(row[0])
+        writer.writerow([text, *(repr(float(price)) for price in row[1:])])
+    return Table(symbol, symbol, file.getvalue().encode())
 
 
-def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, settings: dict[str, Any]) -> Backtest:
+def _tables_of(data: Mapping[Any, Any]) -> list[Table]:
+    tables = [_table_of(str(symbol), frame) for symbol, frame in data.items()]
+    seen: set[str] = set()
+    for table in tables:
+        if table.symbol in seen:
+            raise ValueError(f"the symbol {table.symbol} is given twice, expected it once")
+        seen.add(table.symbol)
+    return tables
+
+
+def run_backtest(
+    engine: _native.Engine, info: Mapping[str, Any], model: str, data: Any, settings: dict[str, Any]
+) -> Backtest:
+    """`model` is what the caller calls it: results are handed on, and say nothing of this machine."""
     known = list(_checked.__kwdefaults__ or {})
     for name in settings:
         if name not in known:
@@ -263,20 +284,17 @@ def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, set
     if not data:
         raise ValueError("data is empty, expected at least one file or symbol")
     if isinstance(data, Mapping):
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [_write_bars(str(symbol), frame, Path(folder)) for symbol, frame in data.items()]
-            return _run(engine, info, paths, checked, [str(symbol) for symbol in data])
-    paths = [os.fspath(path) for path in data]
-    return _run(engine, info, paths, checked, paths)
-
-
-def _run(
-    engine: _native.Engine, info: Mapping[str, Any], paths: list[str], checked: dict[str, Any], names: list[str]
-) -> Backtest:
+        data = _tables_of(data)
+    tables = [item for item in data if isinstance(item, Table)]
+    files = [os.fspath(item) for item in data if not isinstance(item, Table)]
+    if tables and files:
+        raise TypeError("data has tables beside files, expected one or the other")
+    names = [table.name for table in tables] or files
     described = {"data": names, **{name: value for name, value in checked.items() if name != "report"}}
-    described.update(model=info["path"], mode=info["mode"], dtype=info["dtype"], isa=info["isa"])
+    described.update(model=model, mode=info["mode"], dtype=info["dtype"], isa=info["isa"])
     described.update(threads=info["threads"], seed=str(checked["seed"]), no_kv_cache=not info["use_kv_cache"])
-    answer = _native.backtest(engine, paths, checked, json.dumps(described))
+    texts = [(table.name, table.symbol, table.text) for table in tables]
+    answer = _native.backtest(engine, files, texts, checked, json.dumps(described))
     for warning in answer["warnings"]:
         warn(warning)
     return Backtest(

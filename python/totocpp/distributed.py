@@ -7,7 +7,6 @@ whether it had to be repeated because a machine was lost, cannot change a bit of
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from .backtest import Backtest, merged
+from .backtest import Backtest, Table, merged
 from .engine import DEFAULT_QUANTILES, Engine
 from .forecasts import level_name
 
@@ -137,10 +136,8 @@ class _Backtester:
         self.settings = settings
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / row["name"]
-            path.write_bytes(row["bytes"])
-            run = self.engine.backtest(path, **self.settings)
+        table = Table(row["name"], Path(row["name"]).stem, row["bytes"])
+        run = self.engine.backtest([table], **self.settings)
         return {"number": row["number"], "backtest": pickle.dumps(run)}
 
 
@@ -163,7 +160,7 @@ def backtest_universe(
     files = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
     if not files:
         raise FileNotFoundError(f"{', '.join(map(str, paths))}: no .csv file there, expected at least one")
-    rows = [{"number": i, "name": file.name, "bytes": file.read_bytes()} for i, file in enumerate(files)]
+    rows = [{"number": i, "name": str(file), "bytes": file.read_bytes()} for i, file in enumerate(files)]
     answers = (
         ray.data.from_items(rows, override_num_blocks=len(rows))
         .map(

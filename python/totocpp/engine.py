@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native, hub
 from ._arrays import Input, Inputs, as_float32, make_inputs, text_of, whole_number
-from ._settings import engine_arguments, folder_of, model_in_force, seed_in_force
+from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
 from .backtest import Backtest, run_backtest
 from .forecasts import SeriesForecast
@@ -115,18 +115,21 @@ class Engine:
         plan_cache_size: int | None = None,
         name: str | None = None,
     ) -> None:
-        arguments = engine_arguments(
-            mode=mode,
-            dtype=dtype,
-            threads=threads,
-            isa=isa,
-            use_kv_cache=use_kv_cache,
-            cache=cache,
-            plan_cache_size=plan_cache_size,
-        )
+        asked: dict[str, Any] = {
+            "mode": mode,
+            "dtype": dtype,
+            "threads": threads,
+            "isa": isa,
+            "use_kv_cache": use_kv_cache,
+            "cache": cache,
+            "plan_cache_size": plan_cache_size,
+        }
+        arguments = engine_arguments(**asked)
+        self._travels = travelling_arguments(asked, arguments)
         self._arguments = arguments
         self._seed = seed_in_force(None)
-        self._native = _native.Engine(folder_of(folder), **arguments)
+        self._source = folder_of(folder)
+        self._native = _native.Engine(self._source, **arguments)
         self._name = name
         self._info = self._native.info()
         for warning in self._info["warnings"]:
@@ -169,7 +172,7 @@ class Engine:
             force_download=force_download,
             token=token,
         )
-        return cls(
+        engine = cls(
             folder,
             mode=mode,
             dtype=dtype,
@@ -180,6 +183,8 @@ class Engine:
             plan_cache_size=plan_cache_size,
             name=wanted if wanted.count("/") == 1 and not os.path.isdir(wanted) else None,
         )
+        engine._source = wanted
+        return engine
 
     # ----------------------------------------------------------------------------------- forecasts
 
@@ -295,7 +300,7 @@ class Engine:
         """
         if settings.get("seed") is None:
             settings["seed"] = self._seed
-        return run_backtest(self._native, self._info, data, settings)
+        return run_backtest(self._native, self._info, self._source, data, settings)
 
     def verify(
         self,
@@ -384,16 +389,19 @@ class Engine:
     def __repr__(self) -> str:
         return f"Engine({self.name!r}, mode={self.mode!r}, dtype={self.dtype!r}, isa={self.isa!r}, threads={self.threads})"
 
+    def _in_mode(self, mode: str) -> Engine:
+        """Another one like this, in this execution mode."""
+        arguments = {**self._travels.arguments, "mode": mode}
+        return _reloaded(str(self._info["path"]), Travelling(arguments, mode), self._name, self._seed, self._source)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = {k: v for k, v in self._arguments.items() if k not in ("on_plan", "cache_dir", "threads")}
-        arguments["cache"] = self._arguments["cache_dir"] or False
-        arguments["threads"] = self._arguments["threads"] or None  # as many as there are over there
-        return _reloaded, (str(self._info["path"]), arguments, self._name, self._seed)
+        return _reloaded, (str(self._info["path"]), self._travels, self._name, self._seed, self._source)
 
 
-def _reloaded(folder: str, arguments: dict[str, Any], name: str | None, seed: int) -> Engine:
-    engine = Engine(folder, name=name, **arguments)
+def _reloaded(folder: str, travelled: Travelling, name: str | None, seed: int, source: str) -> Engine:
+    engine = Engine(folder, name=name, **travelled.arguments_here())
     engine._seed = seed
+    engine._source = source
     return engine
 
 

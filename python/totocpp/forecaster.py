@@ -143,8 +143,7 @@ class Toto:
             if value is not None:
                 warn(f"compile: {argument}={value!r} has no meaning here, nothing is traced")
         if mode is not None and mode != self._engine.mode:
-            function, (folder, arguments, name, seed) = self._engine.__reduce__()
-            self._engine = function(folder, {**arguments, "mode": mode}, name, seed)
+            self._engine = self._engine._in_mode(mode)
         return self
 
     def uncached(self) -> Engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +22,7 @@ class SeriesForecast(_native.Forecast):
     own memory when first asked for, and are the caller's to change.
     """
 
-    # Over the base's properties of these names: filled in once, then plain attributes.
-    __slots__ = (
-        "context_length",
-        "id",
-        "level_values",
-        "levels",
-        "mean",
-        "median",
-        "num_samples",
-        "point",
-        "samples",
-    )
+    __slots__ = ()  # so that nothing has to be cleared when it goes
 
     id: str
     context_length: int  # points of history used
@@ -44,15 +33,6 @@ class SeriesForecast(_native.Forecast):
     samples: Float32 | None  # [samples, horizon] or [variates, samples, horizon], if kept
     levels: tuple[float, ...]  # the quantiles asked for
     level_values: Float32  # [level, horizon] or [level, variates, horizon]
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):  # what is not filled in yet
-            if name not in SeriesForecast.__slots__:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = getattr(_native.Forecast, name).__get__(self)
-            setattr(self, name, value)
-            return value
 
     @property
     def horizon(self) -> int:
@@ -88,11 +68,11 @@ class SeriesForecast(_native.Forecast):
         return f"SeriesForecast({name}horizon {self.horizon}, context {self.context_length}, {how})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, ({name: getattr(self, name) for name in self.__slots__},)
+        fields = (self.id, self.context_length, self.num_samples, self.levels)
+        arrays = (self.mean, self.median, self.point, self.level_values, self.samples)
+        return _to_be_filled, (type(self),), fields + arrays
 
 
-def _unpickled(fields: dict[str, Any]) -> SeriesForecast:
-    forecast = SeriesForecast.__new__(SeriesForecast)
-    for name, value in fields.items():
-        setattr(forecast, name, value)
-    return forecast
+def _to_be_filled(kind: type[SeriesForecast]) -> SeriesForecast:
+    """What pickle and copy then give its state."""
+    return kind.__new__(kind)

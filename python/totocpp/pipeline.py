@@ -27,6 +27,8 @@ _DTYPES = {
     "f64": "f64",
 }
 TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
+# Usual numbers of samples. A plan for one more costs a single step, and none of them is tuned anew.
+WARM_UP_SAMPLES = (4096, 2048, 1024, 512, 256, 128)
 
 
 class TotoForecastSamples:
@@ -69,6 +71,10 @@ def _dtype_of(torch_dtype: Any) -> str | None:
     return _DTYPES.get(str(torch_dtype).removeprefix("torch."), "f32")
 
 
+def _several(given: int | Sequence[int]) -> Sequence[int]:
+    return given if isinstance(given, (list, tuple, range)) else [given]  # type: ignore[list-item]
+
+
 def _unless(known: bool, value: Any) -> Any:
     return None if known else value
 
@@ -84,6 +90,7 @@ class TotoPipeline:
 
     def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
         self.engine = engine
+        self._requested, self._backend = torch_compile_requested, backend
         self._about = {  # the part of last_run_metadata that does not change
             "torch_dtype": TORCH_DTYPES[engine.dtype],
             "torch_compile_requested": torch_compile_requested,
@@ -123,8 +130,7 @@ class TotoPipeline:
         torch_compile or compile_model: False is reference mode. compile_mode: the execution mode
         (default, reduce-overhead, max-autotune, reference). torch_dtype: float32, bfloat16 or int8.
         cache_policy: "never" keeps no packed weights on disk, "prefer" is the default.
-        warmup_sequence: predicts a step of a series of this length once, with predict()'s usual
-        num_samples, so that its plan is made.
+        warmup_sequence: warm_up() for one series of this length and one step.
         """
         cpu = device_map is None or str(device_map) in ("cpu", "auto")
         stored = str(torch_dtype).removeprefix("torch.") in (*_DTYPES, "auto")
@@ -161,15 +167,40 @@ class TotoPipeline:
             backend=compile_backend if compile_backend in BACKENDS else backend_in_force(),
         )
         if warmup_sequence:
-            length = whole_number("warmup_sequence", warmup_sequence, 0, MAX_CONTEXT)
-            pipeline.predict(np.zeros(length, np.float32), 1)
-            pipeline.last_run_metadata = {}
-            engine.finish_warm_up()
+            pipeline.warm_up(whole_number("warmup_sequence", warmup_sequence, 0, MAX_CONTEXT))
         return pipeline
+
+    def warm_up(
+        self,
+        length: int,
+        prediction_lengths: int | Sequence[int] = 1,
+        num_samples: int | Sequence[int] = WARM_UP_SAMPLES,
+        *,
+        batch_size: int = 1,
+    ) -> None:
+        """Makes the plans, and takes the memory, for `batch_size` series of about this length.
+
+        With each of these numbers of steps and of samples. Plans made later count as replans; what
+        predict() answers does not change.
+        """
+        length = whole_number("length", length, 1, MAX_CONTEXT)
+        batch_size = whole_number("batch_size", batch_size, 1, 2**31 - 1)
+        steps = [whole_number("prediction_lengths", n, 1, MAX_HORIZON) for n in _several(prediction_lengths)]
+        samples = [whole_number("num_samples", n, 1, MAX_SAMPLES) for n in _several(num_samples)]
+        context = np.zeros((batch_size, length), np.float32)
+        before = self.last_run_metadata
+        for horizon in steps:
+            for number in sorted(samples, reverse=True):  # the memory of the most suffices for the others
+                self.predict(context, horizon, number)
+        self.last_run_metadata = before
+        self.engine.finish_warm_up()
 
     @property
     def model(self) -> Engine:
         return self.engine
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reloaded, (type(self), self.engine, self._requested, self._backend, self.last_run_metadata)
 
     def predict(
         self,
@@ -228,3 +259,12 @@ class TotoPipeline:
         if not multivariate:
             return [TotoForecastSamples(answer) for answer in answers]
         return [TotoForecastSamples(answer, variate) for answer in answers for variate in range(len(answer.mean))]
+
+
+def _reloaded(
+    kind: type[TotoPipeline], engine: Engine, requested: bool, backend: str, metadata: dict[str, Any]
+) -> TotoPipeline:
+    """Unpickled: what it says of its mode is that of the engine as it came back."""
+    pipeline = kind(engine, torch_compile_requested=requested, backend=backend)
+    pipeline.last_run_metadata = metadata
+    return pipeline

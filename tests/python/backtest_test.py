@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ from unittest import mock
 
 from support import DATA, command, engine, needs, run_command
 
+import totocpp
 from totocpp.backtest import merged
 
 FILES = [DATA / "AAPL.csv", DATA / "BTCUSD.csv"]
@@ -66,6 +68,8 @@ class Backtests(unittest.TestCase):
         whole = quietly(FILES, windows=4)
         parts = merged([quietly(file, windows=4) for file in FILES])
         self.assertEqual(parts.results["symbols"], whole.results["symbols"])
+        self.assertEqual(parts.results["data"], whole.results["data"])
+        self.assertEqual(parts.results["settings"], whole.results["settings"])
         for name in ("forecasts", "trades", "returns"):
             self.assertEqual(parts._texts[name], whole._texts[name], name)
         with self.assertRaisesRegex(ValueError, "AAPL is in two files"):
@@ -100,8 +104,35 @@ class Backtests(unittest.TestCase):
         self.assertTrue(run.warnings)
 
 
+class _Text:
+    """What reads the same and is not equal."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @needs("pandas")
 class Frames(unittest.TestCase):
+    def test_frames_are_called_by_their_symbol(self) -> None:
+        import pandas as pd
+
+        frame = pd.read_csv(FILES[0])
+        with self.assertWarnsRegex(UserWarning, "^BTC/USD: line [0-9]+"):
+            run = engine().backtest({"BTC/USD": frame}, windows=3, report=True)
+        self.assertEqual(run.results["settings"]["data"], ["BTC/USD"])
+        self.assertEqual([file["file"] for file in run.results["data"]], ["BTC/USD"])
+        self.assertEqual(run.results["settings"]["model"], "toto-mini")
+        said = [json.dumps(run.results), run.lookahead, *run.warnings, *run._texts.values()]
+        for text in said:
+            for folder in (tempfile.gettempdir(), str(Path(totocpp.__file__).parent)):
+                self.assertNotIn(folder + os.sep, text)
+        frame.loc[5, frame.columns[1]] = float("nan")
+        with self.assertRaisesRegex(ValueError, "^BTC/USD:"):
+            quietly({"BTC/USD": frame}, windows=3)
+
     def test_frames_in_and_out(self) -> None:
         import pandas as pd
 
@@ -115,6 +146,8 @@ class Frames(unittest.TestCase):
         self.assertIn("AAPL:simple", run.returns.columns)
         self.assertTrue((run.trades["side"].isin(["long", "short"])).all())
         self.assertIn("persistence_mae", run.accuracy.columns)
+        with self.assertRaisesRegex(ValueError, "the symbol AAPL is given twice"):
+            quietly({"AAPL": frame, _Text("AAPL"): frame})
         with self.assertRaisesRegex(ValueError, "AAPL: no column high"):
             quietly({"AAPL": frame.drop(columns=[c for c in frame.columns if c.lower() == "high"])})
 

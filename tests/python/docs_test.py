@@ -1,4 +1,7 @@
-"""Every ```python block of the documents runs, in order, one namespace a document."""
+"""Every ```python block of the documents runs, in order, one namespace a document.
+
+A warning is a failure, unless the block announces it: `# warns: part of the sentence`. Then it has to come.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,22 @@ from support import SOURCE, needs
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+ANNOUNCED = re.compile(r"# warns: (.+)$", re.MULTILINE)
+
+
 def run(where: str, code: str, names: dict[str, Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    names["__name__"] = "__main__"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module="(?!__main__|totocpp)")  # what other packages say of themselves
         exec(compile(code, where, "exec"), names)
+    said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
+    announced = ANNOUNCED.findall(code)
+    unannounced = [text for text in said if not any(part in text for part in announced)]
+    missing = [part for part in announced if not any(part in text for text in said)]
+    if unannounced or missing:
+        raise AssertionError(f"{where}: warned {unannounced}, announced and not warned {missing}")
 
 
 class Documents(unittest.TestCase):

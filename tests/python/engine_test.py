@@ -95,6 +95,8 @@ class SameBits(unittest.TestCase):
             values.astype(np.int32),
             values.astype(np.int64),
             values.astype(">f4"),
+            values.view(np.dtype("f4", metadata={"unit": "m"})),
+            values.astype(np.dtype("f8", metadata={"unit": "m"})),
             values.astype(object),
             list(values),
             tuple(values.tolist()),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import statistics
 import sys
 import time
 import unittest
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -42,6 +45,37 @@ def best_overhead(call: Callable[[], Any], calls: int = 300) -> float:
     return best
 
 
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def python_method(series: Any, horizon: int = 64, *, quantiles: Any = (), samples: int | None = None) -> Any:
+    """About what the interpreter has to do for any call."""
+    asked = (horizon, quantiles, samples)
+    return asked if series is not None else None
+
+
+def median_overhead(call: Callable[[], Any], values: Any, calls: int = 60) -> tuple[float, float]:
+    """Microseconds, of `call` and of a Python function right after it.
+
+    A forecast leaves nothing of the interpreter in the caches, and on a busy machine others see to
+    the rest: both pay for that alike.
+    """
+    ours, others = [], []
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        elapsed = time.perf_counter() - start
+        ours.append(1e6 * elapsed - 1e3 * engine().timings["call"])
+        call()
+        start = time.perf_counter()
+        python_method(values, 64, samples=128)
+        others.append(1e6 * (time.perf_counter() - start))
+    return statistics.median(ours), statistics.median(others)
+
+
 class Overhead(unittest.TestCase):
     def setUp(self) -> None:
         values = wave(96)
@@ -64,6 +98,51 @@ class Overhead(unittest.TestCase):
                 self.assertLessEqual(len(made), 7, made)
             else:
                 self.assertEqual(made, ["forecast"], name)
+
+    def test_after_long_forecasts_it_costs_a_few_python_calls(self) -> None:
+        values = wave(512)
+        table = np.stack([values] * 8)
+        for name, call, most in (
+            ("eight series", lambda: engine().forecast(table, 1), 12),
+            ("samples beyond a patch", lambda: engine().forecast(values, 64, samples=128), 7),
+        ):
+            with self.subTest(name):
+                call()
+                ours, python = min(
+                    (median_overhead(call, values) for _ in range(3)), key=lambda medians: medians[0] / medians[1]
+                )
+                self.assertLess(ours, most * python)
+
+    def test_memory_of_forecasts_that_went_is_used_again(self) -> None:
+        values = wave(512)
+        table = np.stack([values] * 8)
+        paths, means = set(), set()
+        for _ in range(20):
+            paths.add(engine().forecast(values, 64, samples=128).samples.ctypes.data)
+        for _ in range(20):
+            means |= {forecast.mean.ctypes.data for forecast in engine().forecast(table, 1)}
+        self.assertLessEqual(len(paths), 2)  # one is the engine's, for the next call
+        self.assertLessEqual(len(means), 16)
+
+    def test_memory_in_use_is_not_used_again(self) -> None:
+        values = wave(96)
+        kept = [engine().forecast(values * scale, 3, samples=4) for scale in (1, 2, 3)]
+        samples = [forecast.samples for forecast in kept]
+        mean = engine().forecast(values * 4, 3, samples=4).mean  # without its forecast
+        copies = [array.copy() for array in (*samples, mean)]
+        del kept
+        for scale in range(5, 30):
+            engine().forecast([values * scale] * 3, 3, samples=4)
+        for array, copy in zip((*samples, mean), copies):
+            np.testing.assert_array_equal(array, copy)
+
+    def test_a_large_answer_is_not_kept(self) -> None:
+        steps, paths = engine().patch_size, 80_000  # of one patch, 7 MB
+        for _ in range(2):  # so that the engine has its own memory
+            engine().forecast(wave(96), steps, samples=paths, keep_samples=False)
+        before = resident()
+        engine().forecast(wave(96), steps, samples=paths)
+        self.assertLess(resident() - before, 4 * steps * paths / 2)
 
     def test_fifty_microseconds(self) -> None:
         for name, call in self.calls.items():

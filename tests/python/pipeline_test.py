@@ -106,10 +106,33 @@ class Modes(unittest.TestCase):
 
     def test_a_warm_up_makes_the_plans(self) -> None:
         pipe = pipeline(compile_mode="reduce-overhead", warmup_sequence=512)
-        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (1, 0))
+        made = pipe.engine.plans
         self.assertEqual(pipe.last_run_metadata, {})
-        pipe.predict(wave(), 1)
-        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (1, 0))
+        for number in (128, 256, 512, 1024, 2048, 4096):
+            pipe.predict(wave(), 1, number)
+        pipe.predict(wave()[None], 1)
+        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (made, 0))
+        pipe.predict(wave(), 70, 16)
+        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (made + 1, 1))
+
+    def test_a_warm_up_for_shapes_of_ones_own(self) -> None:
+        pipe = pipeline(compile_mode="reduce-overhead")
+        pipe.predict(wave(), 2, 3)
+        before = pipe.last_run_metadata
+        pipe.warm_up(512, [1, 70], 16, batch_size=2)
+        self.assertIs(pipe.last_run_metadata, before)
+        for steps in (1, 70):
+            pipe.predict(np.stack([wave(), wave()]), steps, 16)
+        self.assertEqual((pipe.engine.plans, pipe.engine.replans), (3, 0))
+        for sentence, arguments in (
+            ("length is 0", (0,)),
+            ("prediction_lengths is 0", (512, [1, 0])),
+            ("num_samples is 0", (512, 1, [8, 0])),
+        ):
+            with self.assertRaisesRegex(ValueError, sentence):
+                pipe.warm_up(*arguments)
+        with self.assertRaisesRegex(TypeError, "prediction_lengths is 'x', expected a whole number"):
+            pipe.warm_up(512, "x")
 
 
 class Warnings(unittest.TestCase):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from support import engine, wave
@@ -78,6 +84,41 @@ class Forks(unittest.TestCase):
         busy.join()
         self.assertEqual(status, 0)
 
+    def test_a_forked_process_loads_once_while_its_threads_run(self) -> None:
+        mine = totocpp.Engine.from_pretrained(cache=False)  # so that loading takes a while
+        expected = mine.forecast(wave(), 100, samples=8).samples
+        child = os.fork()
+        if child == 0:
+            with ThreadPoolExecutor(2) as pool:
+                futures = [pool.submit(mine.forecast, wave(), 100, samples=8) for _ in range(2)]
+                ticks = 0
+                while not any(future.done() for future in futures):
+                    time.sleep(0.0005)
+                    ticks += 1
+                same = all(np.array_equal(future.result().samples, expected) for future in futures)
+            os._exit(0 if same and ticks > 3 else 1 if same else 2)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+    def test_a_load_that_fails_after_a_fork_can_be_tried_again(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "model"
+            shutil.copytree(str(engine().info["path"]), model)
+            mine = totocpp.Engine.from_pretrained(model, cache=False)
+            expected = mine.forecast(wave(), 3).mean
+            model.rename(Path(folder) / "away")
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    mine.forecast(wave(), 3)
+                except FileNotFoundError:
+                    (Path(folder) / "away").rename(model)
+                    code = 0 if np.array_equal(mine.forecast(wave(), 3).mean, expected) else 2
+                os._exit(code)
+            _, status = os.waitpid(child, 0)
+            self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
     def test_a_session_says_that_it_stays_behind(self) -> None:
         session = engine().session(wave())
         child = os.fork()
@@ -99,9 +140,73 @@ class Forks(unittest.TestCase):
         np.testing.assert_array_equal(again.forecast(wave(), 100, samples=8).samples, _samples())
         self.assertEqual((again.mode, again.name), (engine().mode, engine().name))
         forecast = engine().forecast(wave(), 5, samples=3)
-        copy = pickle.loads(pickle.dumps(forecast))
-        np.testing.assert_array_equal(copy.samples, forecast.samples)
-        self.assertEqual(copy.quantiles.keys(), forecast.quantiles.keys())
+        received = pickle.loads(pickle.dumps(forecast))
+        np.testing.assert_array_equal(received.samples, forecast.samples)
+        self.assertEqual(received.quantiles.keys(), forecast.quantiles.keys())
+
+    def test_forecasts_are_copied_whole(self) -> None:
+        for forecast in (
+            engine().forecast({"a": wave()}, 5, samples=3)[0],
+            engine().forecast(np.stack([wave(), wave()]), 5, multivariate=True),
+            engine().forecast(wave(), 3, quantiles=[]),
+        ):
+            for again in (pickle.loads(pickle.dumps(forecast)), copy.copy(forecast), copy.deepcopy(forecast)):
+                self.assertIs(type(again), totocpp.SeriesForecast)
+                self.assertEqual(repr(again), repr(forecast))
+                self.assertEqual(again.levels, forecast.levels)
+                for name in ("mean", "median", "point", "level_values", "samples"):
+                    np.testing.assert_array_equal(getattr(again, name), getattr(forecast, name), name)
+                    self.assertIs(getattr(again, name), getattr(again, name))
+
+
+class Pickles(unittest.TestCase):
+    """An engine comes back as it was asked for; only the switch of the process it comes to rolls it back."""
+
+    def sent(self, variables: dict[str, str], **arguments: Any) -> bytes:
+        with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a rollback leaves aside
+            return pickle.dumps(totocpp.Engine.from_pretrained(**arguments))
+
+    def received(self, pickled: bytes, **variables: str) -> tuple[str, str]:
+        with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = pickle.loads(pickled)
+        return again.mode, again.dtype
+
+    def test_a_rollback_stays_where_it_is(self) -> None:
+        for switch in ({"TOTO_DISABLE_COMPILE": "1"}, {"TOTO_COMPILE": "0"}):
+            asked = {**switch, "TOTO_COMPILE_MODE": "reduce-overhead"}
+            self.assertEqual(self.received(self.sent(switch)), ("default", "f32"))
+            self.assertEqual(self.received(self.sent(asked)), ("reduce-overhead", "f32"))
+            self.assertEqual(self.received(self.sent(asked), **switch), ("reference", "f32"))
+            self.assertEqual(self.received(self.sent(switch, dtype="bf16")), ("default", "bf16"))
+            self.assertEqual(self.received(self.sent({**switch, "TOTO_DTYPE": "int8"})), ("default", "int8"))
+            wrong = {**switch, "TOTO_COMPILE_MODE": "fast", "TOTO_DTYPE": "f7", "TOTO_ISA": "mmx"}
+            self.assertEqual(self.received(self.sent(wrong)), ("default", "f32"))
+
+    def test_the_receivers_switch_counts_unless_an_argument_named_the_mode(self) -> None:
+        pickled = self.sent({"TOTO_COMPILE_MODE": "reduce-overhead"}, dtype="bf16")
+        self.assertEqual(self.received(pickled), ("reduce-overhead", "bf16"))
+        self.assertEqual(self.received(pickled, TOTO_COMPILE_MODE="max-autotune"), ("reduce-overhead", "bf16"))
+        self.assertEqual(self.received(pickled, TOTO_DISABLE_COMPILE="1"), ("reference", "f32"))
+        named = self.sent({}, mode="reduce-overhead")
+        self.assertEqual(self.received(named, TOTO_DISABLE_COMPILE="1"), ("reduce-overhead", "f32"))
+
+    def test_a_pipeline_says_how_it_came_back(self) -> None:
+        with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
+            pickled = pickle.dumps(totocpp.TotoPipeline.from_pretrained(torch_compile=True))
+        again = pickle.loads(pickled)
+        again.predict(wave(), 1, 2)
+        about = again.last_run_metadata
+        self.assertEqual((about["torch_compile_requested"], about["torch_compile_mode"]), (True, "default"))
+
+    def test_an_engine_keeps_its_name_and_seed(self) -> None:
+        pickled = self.sent({"TOTO_SEED": "7"})
+        again = pickle.loads(pickle.dumps(pickle.loads(pickled)))
+        self.assertEqual(again.name, "toto-mini")
+        np.testing.assert_array_equal(
+            again.forecast(wave(), 5, samples=3).samples, engine().forecast(wave(), 5, samples=3, seed=7).samples
+        )
 
 
 class Interrupts(unittest.TestCase):

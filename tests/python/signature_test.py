@@ -67,6 +67,10 @@ class Signatures(unittest.TestCase):
             "missing='ffill', max_context=None, ids=None, independent_streams=False, max_oom_retries=None, "
             "min_samples_per_batch=None, min_num_samples=None, **others)",
         )
+        self.check(
+            totocpp.TotoPipeline.warm_up,
+            "(length, prediction_lengths=1, num_samples=(4096, 2048, 1024, 512, 256, 128), *, batch_size=1)",
+        )
         self.check(totocpp.TotoForecastSamples.numpy, "()")
 
     def test_toto_ts(self) -> None:
