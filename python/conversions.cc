@@ -152,24 +152,35 @@ void bind_answer(nb::module_& module) {
       .def_prop_ro("context_length",
                    [](const Answer& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples", [](const Answer& self) { return self.forecast->num_samples; })
-      .def_prop_rw("mean", &once<&Answer::mean, &per_step<&Forecast::mean>>,
-                   &replace<&Answer::mean>,
-                   nb::for_getter(nb::sig("def mean(self) -> numpy.typing.NDArray[numpy.float32]")))
+      .def_prop_rw(
+          "mean", &once<&Answer::mean, &per_step<&Forecast::mean>>, &replace<&Answer::mean>,
+          nb::for_getter(nb::sig("def mean(self) -> numpy.typing.NDArray[numpy.float32]")),
+          nb::for_setter(
+              nb::sig("def mean(self, value: numpy.typing.NDArray[numpy.float32], /) -> None")))
       .def_prop_rw(
           "median", &once<&Answer::median, &per_step<&Forecast::median>>, &replace<&Answer::median>,
-          nb::for_getter(nb::sig("def median(self) -> numpy.typing.NDArray[numpy.float32]")))
+          nb::for_getter(nb::sig("def median(self) -> numpy.typing.NDArray[numpy.float32]")),
+          nb::for_setter(
+              nb::sig("def median(self, value: numpy.typing.NDArray[numpy.float32], /) -> None")))
       .def_prop_rw(
           "point", &once<&Answer::point, &per_step<&Forecast::point>>, &replace<&Answer::point>,
-          nb::for_getter(nb::sig("def point(self) -> numpy.typing.NDArray[numpy.float32]")))
+          nb::for_getter(nb::sig("def point(self) -> numpy.typing.NDArray[numpy.float32]")),
+          nb::for_setter(
+              nb::sig("def point(self, value: numpy.typing.NDArray[numpy.float32], /) -> None")))
       .def_prop_ro(
           "levels", [](const Answer& self) { return self.levels; },
           nb::for_getter(nb::sig("def levels(self) -> tuple[float, ...]")))
       .def_prop_rw(
           "level_values", &once<&Answer::level_values, &quantiles>, &replace<&Answer::level_values>,
-          nb::for_getter(nb::sig("def level_values(self) -> numpy.typing.NDArray[numpy.float32]")))
-      .def_prop_rw("samples", &once<&Answer::samples, &samples>, &replace<&Answer::samples>,
-                   nb::for_getter(
-                       nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")))
+          nb::for_getter(nb::sig("def level_values(self) -> numpy.typing.NDArray[numpy.float32]")),
+          nb::for_setter(nb::sig(
+              "def level_values(self, value: numpy.typing.NDArray[numpy.float32], /) -> None")))
+      .def_prop_rw(
+          "samples", &once<&Answer::samples, &samples>, &replace<&Answer::samples>,
+          nb::for_getter(
+              nb::sig("def samples(self) -> numpy.typing.NDArray[numpy.float32] | None")),
+          nb::for_setter(nb::sig(
+              "def samples(self, value: numpy.typing.NDArray[numpy.float32] | None, /) -> None")))
       .def(
           "__setstate__",
           [](Answer& self, const nb::tuple& fields) { new (&self) Answer(restored(fields)); },
