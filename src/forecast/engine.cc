@@ -127,8 +127,9 @@ struct Engine::Impl {
 
   // Around the weights: what an engine has for itself.
   void build() {
-    if (!shared->packed) return;
-    model.emplace(config, options.dtype, shared->packed->weights, kernels_for(options.isa), pool);
+    const auto& packed = shared->packed;
+    if (!packed) return;
+    model.emplace(config, options.dtype, packed->weights, kernels_for(options.isa), pool);
     if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
     if (options.mode == Mode::max_autotune) {
       tuning.emplace(*model, options, pool, options.cache.folder);
@@ -330,10 +331,11 @@ std::int64_t Engine::replans() const noexcept {
 void EngineTestHook::damage_weight(const Engine& engine) {
   Engine::Impl& impl = *engine.impl_;
   const std::lock_guard lock(impl.mutex);
-  if (!impl.model || impl.shared->packed->mapped) {
+  const auto& packed = impl.shared->packed;
+  if (!packed || packed->mapped) {
     fail(ErrorCode::unsupported, "there is no packed weight in memory of this engine's own");
   }
-  const auto bytes = impl.model->weights().layers.front().down.panels.as_bytes();
+  const auto bytes = packed->weights.layers.front().down.panels.as_bytes();
   auto* byte = const_cast<std::byte*>(bytes.data()) + sizeof(float) - 1;
   *byte = std::byte{0x41};  // of float32 sign and exponent: 8 or more, where weights are below 1
 }

@@ -88,7 +88,6 @@ class Toto1 {
   const Config& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   const Rotary& rotary() const { return rotary_; }
-  const Toto1Weights& weights() const { return weights_; }
   bool has_variate_labels() const { return weights_.target_label.size() > 0; }
   std::size_t head_stride() const { return weights_.head.linear.padded_out(); }
   const double* head_bias() const {  // [step][parameter][component]
