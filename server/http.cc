@@ -1,6 +1,10 @@
 #include "http.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,6 +30,12 @@ void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
                           asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
                           asio::ssl::context::no_tlsv1_1,
                       error);
+  // OpenSSL has its own words for a file that is not there.
+  for (const std::string& path : {options.tls_cert, options.tls_key}) {
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    fail(ErrorCode::not_found, "{}: cannot be read: {}; expected the PEM file of a TLS {}", path,
+         std::generic_category().message(errno), path == options.tls_cert ? "certificate" : "key");
+  }
   context.use_certificate_chain_file(options.tls_cert, error);
   if (error) {
     fail(ErrorCode::corrupt_file, "{}: no usable TLS certificate: {}; expected a PEM file",

@@ -12,10 +12,10 @@ namespace {
 // milliseconds of the bundled model. Who asks for more gets more turns.
 constexpr double kTurnCost = 1 << 20;
 
-double cost_of(const Series& series, const ForecastOptions& options) {
+double cost_of(const Series& series, const ForecastOptions& options, int patch_size) {
   const double context =
       static_cast<double>(std::min<std::size_t>(series.length(), options.max_context));
-  return series.num_variates * (context + num_paths(options) * options.horizon);
+  return series.num_variates * (context + num_paths(options, patch_size) * options.horizon);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -34,9 +34,9 @@ Error deadline_error() {
 
 }  // namespace
 
-double num_paths(const ForecastOptions& options) {
+double num_paths(const ForecastOptions& options, int patch_size) {
   if (options.num_samples > 0) return options.num_samples;
-  return options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths : 1;
+  return options.decode == Decode::sample && options.horizon > patch_size ? kDefaultPaths : 1;
 }
 
 double answer_values(const ForecastOptions& options, double num_variates) {
@@ -223,6 +223,7 @@ std::vector<Scheduler::Slice> Scheduler::next_slices() {
   std::vector<Slice> slices;
   double cost = 0;
   std::size_t num_series = 0;
+  const int patch_size = active_.engine ? active_.engine->model().patch_size : 1;
   std::deque<std::shared_ptr<Item>> later;
   while (!queue_.empty()) {
     std::shared_ptr<Item> item = std::move(queue_.front());
@@ -239,7 +240,7 @@ std::vector<Scheduler::Slice> Scheduler::next_slices() {
     const std::vector<Series>& series = item->job.series;
     for (std::size_t i = item->taken; i < series.size(); ++i) {
       if (num_series > 0 && (cost >= kTurnCost || num_series >= options_.max_batch)) break;
-      cost += cost_of(series[i], item->job.options);
+      cost += cost_of(series[i], item->job.options, patch_size);
       ++num_series;
       ++slice.count;
     }
@@ -326,11 +327,7 @@ void Scheduler::forecast_slices(const std::vector<Slice>& slices) {
   }
   give_back();
   if (events_.batch) events_.batch(batch_.size());
-  num_forecasts_ += static_cast<std::int64_t>(batch_.size());
-  if (!warm_ && num_forecasts_ >= options_.warm_up) {
-    active_.engine->finish_warm_up();
-    warm_ = true;
-  }
+  count_forecasts(static_cast<std::int64_t>(batch_.size()));
   const Timings timings = active_.engine->timings();
   const io::EngineBlock block = active_.block(options.seed);
   std::size_t next = 0;
@@ -352,9 +349,17 @@ void Scheduler::forecast_slices(const std::vector<Slice>& slices) {
   }
 }
 
+void Scheduler::count_forecasts(std::int64_t count) {
+  num_forecasts_ += count;
+  if (warm_ || num_forecasts_ < options_.warm_up) return;
+  active_.engine->finish_warm_up();
+  warm_ = true;
+}
+
 void Scheduler::finish(Item& item, std::optional<Error> error) {
   if (!item.job.done) return;
   const Done done = std::exchange(item.job.done, {});
+  item.job.series = {};  // what they took is free when the answer is there
   done(std::move(error), std::move(item.answer));
 }
 

@@ -86,6 +86,8 @@ class Scheduler {
   void cancel_all() { cancel_all_ = true; }  // what waits or runs ends with Error(cancelled)
 
   bool ready() const { return active().engine != nullptr; }
+  // By a task, of what it has forecast: it warms up the engine too.
+  void count_forecasts(std::int64_t count);
   ActiveEngine active() const;
   std::size_t depth() const;  // requests waiting or being forecast
 
@@ -130,8 +132,9 @@ class Scheduler {
   std::thread thread_, watch_thread_;
 };
 
-// Paths drawn at a time for a variate; 1 where none is sampled.
-double num_paths(const ForecastOptions& options);
+// Paths drawn at a time for a variate by a model that forecasts `patch_size` steps in one go; 1
+// where none is sampled.
+double num_paths(const ForecastOptions& options, int patch_size);
 // Floats of an answer to this many variates.
 double answer_values(const ForecastOptions& options, double num_variates);
 

@@ -35,13 +35,17 @@ std::string random_name() {
 Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limits) {
   if (!session || engine != active.number) {
     Series series = session ? session->series() : std::move(history);
-    session.emplace(active.engine->open(std::move(series), {.max_bytes = limits.max_bytes}));
+    SessionOptions options{.max_bytes = limits.max_bytes};
+    options.max_length = std::clamp<std::size_t>(
+        limits.max_history_bytes / (sizeof(float) * targets.size()), 1, options.max_length);
+    session.emplace(active.engine->open(std::move(series), options));
     engine = active.number;
   }
   return *session;
 }
 
 void StreamSession::advance(std::size_t points) {
+  length += points;
   for (io::InputSeries& target : targets) {
     if (target.axis->times.empty()) continue;
     io::TimeAxis axis = *target.axis;
@@ -139,6 +143,7 @@ StreamSession read_session(const Json& body, const Limits& limits) {
   // The least that can be asked of it; what is asked is checked again then.
   check_size(limits, {{shape_of(variates)}}, {.horizon = 1, .quantiles = {}});
   session.history = join(variates, session.targets.front().id);
+  session.length = session.history.length();
   return session;
 }
 

@@ -17,8 +17,9 @@ namespace toto::server {
 
 struct SessionLimits {
   std::size_t max_sessions = 64;
-  std::chrono::seconds max_age{3600};             // without a request
-  std::size_t max_bytes = std::size_t{32} << 20;  // of keys and values, each
+  std::chrono::seconds max_age{3600};                      // without a request
+  std::size_t max_bytes = std::size_t{32} << 20;           // of keys and values, each
+  std::size_t max_history_bytes = std::size_t{256} << 20;  // each; the oldest points go
 };
 
 // One of them. Its fields belong to the engine thread.
@@ -28,9 +29,10 @@ struct StreamSession {
   Series history;                        // until an engine has taken it over
   std::optional<Session> session;
   std::int64_t engine = 0;  // the number of the engine `session` belongs to
+  std::size_t length = 0;   // points since the beginning, those included that an engine has dropped
   // After a switch of engines the history goes on in the new one.
   Session& on(const ActiveEngine& active, const SessionLimits& limits);
-  void advance(std::size_t points);  // the times of the targets
+  void advance(std::size_t points);  // its length and the times of the targets
 };
 
 // Thread safe.
