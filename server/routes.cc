@@ -243,6 +243,7 @@ void Service::post_append(const CallPtr& call) {
     const SeriesShape added{.num_variates = session->targets.size(),
                             .length = points.size() / session->targets.size()};
     check_size(limits(*call), {&added, 1}, {.horizon = 1, .quantiles = {}});
+    sessions_.reserve(session->id, sizeof(float) * points.size());
     std::optional<ForecastOptions> options;
     ForecastOptions wanted;
     wanted.seed = options_.limits.seed;

@@ -20,6 +20,7 @@ struct SessionLimits {
   std::chrono::seconds max_age{3600};                      // without a request
   std::size_t max_bytes = std::size_t{32} << 20;           // of keys and values, each
   std::size_t max_history_bytes = std::size_t{256} << 20;  // each; the oldest points go
+  std::size_t max_histories = std::size_t{1} << 30;        // bytes of all of them together
 };
 
 // One of them. Its fields belong to the engine thread.
@@ -40,20 +41,24 @@ class Sessions {
  public:
   explicit Sessions(const SessionLimits& limits) : limits_(limits) {}
   const SessionLimits& limits() const { return limits_; }
-  // Error(overloaded) if there are too many that are in use.
+  // Error(overloaded) if there are too many that are in use, or too large ones.
   std::shared_ptr<StreamSession> open(StreamSession session);
   std::shared_ptr<StreamSession> find(std::string_view id);  // Error(not_found)
-  void close(std::string_view id);                           // Error(not_found)
-  void forget(std::string_view id);                          // closes it if it is there
+  // Before so many bytes are appended: Error(overloaded) if all together would hold too much.
+  void reserve(std::string_view id, std::size_t bytes);
+  void close(std::string_view id);   // Error(not_found)
+  void forget(std::string_view id);  // closes it if it is there
   std::size_t size() const;
 
  private:
   struct Entry {
     std::shared_ptr<StreamSession> session;
     Clock::time_point used;
+    std::size_t bytes;  // of its history, at most
   };
   std::list<Entry>::iterator locate(std::string_view id);  // under the lock
   void drop_old();
+  void check_room(std::size_t bytes) const;
 
   const SessionLimits limits_;
   mutable std::mutex mutex_;

@@ -207,16 +207,17 @@ TEST_F(Guard, SessionsThatNeverOpenedTakeNoPlace) {
   EXPECT_TRUE(has_sessions(1));
 }
 
+std::string points(int count) {
+  std::string text = "{\"values\": [1";
+  for (int i = 1; i < count; ++i) text += fmt::format(",{}", i % 7);
+  return text + "]}";
+}
+
 // As much as a request may take, a session may hold: points that are too many at once are refused,
 // and over time the oldest go.
 TEST_F(Guard, SessionsHoldNoMoreThanARequest) {
   service_options_.limits.max_memory = 8192;  // 2048 points
   start();
-  const auto points = [](int count) {
-    std::string text = "{\"values\": [1";
-    for (int i = 1; i < count; ++i) text += fmt::format(",{}", i % 7);
-    return text + "]}";
-  };
   const Json opened = parsed(post("/v1/sessions", R"({"series": {"values": [1, 2]}})"));
   const std::string path = "/v1/sessions/" + at(opened, "session").string + "/append";
   const Reply refused = post(path, points(2100));
@@ -229,6 +230,20 @@ TEST_F(Guard, SessionsHoldNoMoreThanARequest) {
     EXPECT_EQ(at(answer, "length").integer, length) << "what was appended stays counted";
     EXPECT_EQ(at(answer, "kept").integer, i < 2 ? length : 1536);
   }
+}
+
+TEST_F(Guard, SessionsTogetherHaveALimitToo) {
+  service_options_.sessions.max_histories = 8000;  // 2000 points
+  start();
+  const auto open = [&] { return post("/v1/sessions", "{\"series\": " + points(1500) + "}"); };
+  const std::string path = "/v1/sessions/" + at(parsed(open()), "session").string;
+  const Reply refused = open();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.error().find("close one"), std::string::npos) << refused.body;
+  EXPECT_EQ(post(path + "/append", points(501)).status, 429);
+  EXPECT_EQ(at(parsed(post(path + "/append", points(500))), "length").integer, 2000);
+  EXPECT_EQ(ask("DELETE", path).status, 200);
+  EXPECT_EQ(open().status, 200);
 }
 
 // A page of an allowed origin can read why it was refused, and traces do not end there.
