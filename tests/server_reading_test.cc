@@ -141,13 +141,15 @@ TEST_F(Reading, LargePlansWaitForTheThreadOfLargeBodies) {
   start();
   const BusyEngine busy(service_->scheduler());
   ASSERT_TRUE(soon([&] { return service_->scheduler().depth() == 1; }));
-  const std::vector<Client> large = send_bombs(3);
+  const std::vector<Client> large = send_bombs(6);
   std::this_thread::sleep_for(milliseconds(50));
   Client client = connect();
   client.send(request_text("POST", "/v2/cross_validation", many_windows(1000)));
   EXPECT_EQ(get("/health").status, 200);
-  EXPECT_EQ(service_->scheduler().depth(), 1u) << "its series are not made yet";
-  EXPECT_TRUE(soon([&] { return service_->scheduler().depth() == 2; }));
+  while (service_->scheduler().depth() < 2 && !client.receives(milliseconds(5))) {
+  }
+  EXPECT_EQ(service_->scheduler().depth(), 2u) << "it was refused";
+  EXPECT_TRUE(large.back().receives(milliseconds(200))) << "it came after them";
 }
 
 TEST_F(Reading, WhatWaitsHasOneLimit) {
