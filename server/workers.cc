@@ -62,10 +62,12 @@ void Workers::watch() {
     const Clock::time_point now = Clock::now();
     next_deadline_ = Clock::time_point::max();
     std::erase_if(tasks_, [&](Task& task) {
-      const bool is_late = now >= task.deadline.time;
-      if (is_late) late.push_back(std::move(task));
-      if (!is_late) next_deadline_ = std::min(next_deadline_, task.deadline.time);
-      return is_late;
+      if (now < task.deadline.time) {
+        next_deadline_ = std::min(next_deadline_, task.deadline.time);
+        return false;
+      }
+      late.push_back(std::move(task));
+      return true;
     });
     if (!late.empty()) {
       lock.unlock();
