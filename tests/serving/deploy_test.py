@@ -226,6 +226,9 @@ class Deploy(unittest.TestCase):
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
         for source in re.findall(r"^COPY (?!--)(\S+) ", text, re.MULTILINE):
             self.assertTrue((ROOT / source).exists(), source)
+        rules = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+        for folder, rest in re.findall(r"^install\(DIRECTORY (\w+)/(.*)\)$", rules, re.MULTILINE):
+            self.assertTrue("OPTIONAL" in rest or f"\nCOPY {folder} " in text, f"{folder} is installed from nowhere")
         self.check_variables(text)
         setup = (ROOT / "tools/setup.sh").read_text(encoding="utf-8")
         needed = set(re.search(r"^build=\((.*)\)$", setup, re.MULTILINE)[1].split())
