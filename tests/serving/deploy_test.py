@@ -149,7 +149,8 @@ class Deploy(unittest.TestCase):
         self.assertNotIn("increase", shadow)
         self.assertIn("toto_shadow_enabled", used["TotoShadowNotChecking"])
         self.assertEqual(used["TotoQueueFull"], {"toto_queue_full_total"})
-        self.assertNotIn("client_left", next(r["expr"] for r in tree["groups"][0]["rules"] if r["alert"] == "TotoErrors"))
+        errors = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoErrors")
+        self.assertNotIn("client_left", errors)
         self.assertNotRegex(shadow, r"[0-9]e-[0-9]", "the bound is the server's: --shadow-bound")
         for alert, metric in (
             ("TotoShadowDeviation", "toto_shadow_deviation"), ("TotoReplansAfterWarmUp", "toto_replans_total"),
