@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <future>
@@ -14,10 +15,12 @@
 
 #include "base/error.h"
 #include "commands.h"
+#include "io/utf8.h"
 #include "output.h"
 #include "report/page.h"
 #include "serve_backtest.h"
 #include "serve_request.h"
+#include "server/line_output.h"
 
 namespace toto::cli {
 namespace {
@@ -64,6 +67,20 @@ class LoadResult {
   std::optional<Error> error_;
 };
 
+// What the service says on stderr. The threads that say it are those that answer requests: they
+// wait for nobody to read it.
+class EventLines {
+ public:
+  void say(std::string_view sentence) {
+    if (!server::LineOutput::standard_error().write(io::one_line(sentence) + "\n")) ++num_lost_;
+  }
+  void warn(std::string_view sentence) { say(fmt::format("warning: {}", sentence)); }
+  std::int64_t num_lost() const { return num_lost_; }
+
+ private:
+  std::atomic<std::int64_t> num_lost_{0};
+};
+
 // OIP clients put it into a path.
 std::string client_name(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
@@ -103,7 +120,14 @@ int serve(const ServeFlags& flags) {
     if (mode != Mode::reference) engine.use_kv_cache = true;
     return Engine::load(model.folder, engine);
   };
-  options.on_event = [](std::string_view sentence) { print_warning(sentence); };
+  EventLines events;
+  if (request.settings.engine.on_plan) {
+    request.settings.engine.on_plan = [&](std::string_view sentence) {
+      events.say(fmt::format("[plans] {}", sentence));
+    };
+  }
+  options.on_event = [&](std::string_view sentence) { events.warn(sentence); };
+  options.num_events_lost = [&] { return events.num_lost(); };
   options.backtest = [&](const io::Json& body, const server::ActiveEngine& active,
                          const std::function<bool()>& cancelled) {
     return serve_backtest(body, active, request.settings, cancelled);
@@ -112,18 +136,19 @@ int serve(const ServeFlags& flags) {
   std::optional<server::Service> service;
   const bool tls = !request.http.tls_cert.empty();
   options.on_loaded = [&](std::optional<Error> error) {
-    if (!error) print_line(fmt::format("ready: {}", model.name));
+    if (!error) events.say(fmt::format("ready: {}", model.name));
     loaded.set(std::move(error));
   };
   service.emplace(options);
   server::HttpServer http(request.http, *service);
   service->watch(http);
-  print_line(fmt::format("listening on {}://{}:{}", tls ? "https" : "http", request.http.host,
-                         http.port()));
+  const std::string& host = request.http.host;
+  events.say(fmt::format("listening on {}://{}:{}", tls ? "https" : "http",
+                         host.find(':') == host.npos ? host : "[" + host + "]", http.port()));
   while (!signals.wait(milliseconds(100)) && !loaded.error()) {
   }
   const std::optional<Error> failure = loaded.error();
-  if (!failure) print_line("stopping: no new work, accepted work is answered");
+  if (!failure) events.say("stopping: no new work, accepted work is answered");
   http.drain();
   if (!http.wait(kDrain)) {
     service->cancel_all();

@@ -63,7 +63,6 @@ void read_limits(const ServeFlags& flags, ServeRequest& request) {
     limits.max_body = byte_count(*body, 1024, std::size_t{16} << 30);
   }
   request.http.max_body = limits.max_body;
-  request.http.max_bodies = std::max(request.http.max_bodies, 2 * limits.max_body);
   constexpr int kMost = 1'000'000;
   if (const auto n = find_choice(flags.max_series, "--max-series", {"TOTO_SERVE_MAX_SERIES"})) {
     limits.max_series = static_cast<std::size_t>(whole_number(*n, 1, kMost));
@@ -78,6 +77,9 @@ void read_limits(const ServeFlags& flags, ServeRequest& request) {
           find_choice(flags.max_memory, "--max-memory", {"TOTO_SERVE_MAX_MEMORY"})) {
     limits.max_memory = byte_count(*memory, 1024, std::size_t{1} << 40);
   }
+  // One request that takes all it may always fits: its body twice, compressed and not.
+  request.http.max_bodies = std::max(
+      request.http.max_bodies, 2 * limits.max_body + limits.max_memory + limits.max_answer_bytes);
   if (const auto n =
           find_choice(flags.max_connections, "--max-connections", {"TOTO_SERVE_MAX_CONNECTIONS"})) {
     request.http.max_connections = static_cast<std::size_t>(whole_number(*n, 1, 100'000));
@@ -173,6 +175,18 @@ Settings read_settings(CommonFlags& flags) {
   }
 }
 
+// What a browser can send: anything else would never match.
+bool is_origin(std::string_view text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!text.starts_with(scheme)) continue;
+    const std::string_view host = text.substr(scheme.size());
+    return !host.empty() &&
+           host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_:[]") == host.npos &&
+           !host.ends_with(scheme == "http://" ? ":80" : ":443");
+  }
+  return false;
+}
+
 bool is_address(const std::string& host) {
   in6_addr room{};
   return host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &room) == 1 ||
@@ -257,8 +271,10 @@ ServeRequest make_serve_request(ServeFlags flags) {
   request.service.access.api_key = read_key(flags);
   request.service.access.loopback = server::is_loopback(http.host);
   if (const auto cors = find_choice(flags.cors, "--cors", {"TOTO_SERVE_CORS"})) {
-    if (!cors->text.starts_with("http://") && !cors->text.starts_with("https://")) {
-      fail(ErrorCode::invalid_argument, "{} is {}, expected an origin such as https://example.org",
+    if (!is_origin(cors->text)) {
+      fail(ErrorCode::invalid_argument,
+           "{} is {}, expected an origin as browsers send it, such as https://example.org: scheme "
+           "and host in lower case, no path",
            cors->origin, io::quoted(cors->text));
     }
     request.service.access.cors = cors->text;

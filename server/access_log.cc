@@ -1,17 +1,8 @@
 #include "access_log.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 
 #include "access.h"
-#include "base/error.h"
 #include "base/stopwatch.h"
 #include "io/json.h"
 #include "io/timestamps.h"
@@ -23,35 +14,16 @@ namespace {
 constexpr std::size_t kMaxPath = 1024;
 constexpr std::size_t kMaxMethod = 32;
 
-bool is_file(int fd) {
-  struct stat status{};
-  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 }  // namespace
 
 AccessLog::AccessLog(const std::string& path, bool trust_proxy) : trust_proxy_(trust_proxy) {
   if (path.empty()) return;
-  if (path == "-") {
-    fd_ = STDERR_FILENO;
-    return;
-  }
-  // A named pipe without a reader would keep us waiting.
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
-  if (fd_ < 0) {
-    fail(ErrorCode::invalid_argument, "{}: the log cannot be written: {}", path,
-         std::strerror(errno));
-  }
-  owned_ = true;
-}
-
-AccessLog::~AccessLog() {
-  if (owned_) ::close(fd_);
+  out_ = path == "-" ? &LineOutput::standard_error() : &file_.emplace(path);
 }
 
 void AccessLog::add(const Request& request, std::string_view route, const Response& response,
                     bool sent) {
-  if (fd_ < 0) return;
+  if (out_ == nullptr) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto ticks = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   const double ms = milliseconds_since(request.received);
@@ -72,24 +44,7 @@ void AccessLog::add(const Request& request, std::string_view route, const Respon
     json.field("traceparent", trace);
   }
   json.end_object();
-  std::string line = json.take();
-  const std::lock_guard lock(mutex_);
-  if (torn_) line.insert(0, 1, '\n');
-  if (!write_line(line)) ++num_lost_;
-}
-
-bool AccessLog::write_line(std::string_view line) {
-  // Room in a pipe is room for this much, and standard error may be a pipe that makes us wait for
-  // the rest.
-  if (line.size() > PIPE_BUF && !is_file(fd_)) return false;
-  pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
-  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return false;
-  const ssize_t written = ::write(fd_, line.data(), line.size());
-  if (written <= 0) return false;
-  const bool whole = written == static_cast<ssize_t>(line.size());
-  // Half a line goes again. What has no length refuses that: the next line begins a new one.
-  torn_ = !whole && ::ftruncate(fd_, ::lseek(fd_, 0, SEEK_CUR) - written) != 0;
-  return whole;
+  if (!out_->write(json.take())) ++num_lost_;
 }
 
 }  // namespace toto::server

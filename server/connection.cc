@@ -207,6 +207,7 @@ class Connection final : public ConnectionBase {
 
   void wait_for_request() {
     interruption_.reset();
+    gone_.reset();
     answered_now();
     parser_ = std::make_unique<Parser>();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.max_header_bytes));
@@ -239,18 +240,26 @@ class Connection final : public ConnectionBase {
         interruption_ ? std::move(interruption_) : refusal_of(error, shared_.options);
     if (!refusal) return;
     keep_alive_ = false;
-    if (request_.method.empty()) take_request_line();
-    send(std::move(*refusal));
+    if (request_.method.empty()) take_header_lines();
+    refuse(std::move(*refusal));
   }
 
-  // Empty of a request whose headers never ended.
-  void take_request_line() {
+  void refuse(Response refusal) {
+    shared_.handler.add_headers(request_, refusal);
+    send(std::move(refusal));
+  }
+
+  // As far as they were understood: of a request whose headers never ended, perhaps nothing.
+  void take_header_lines() {
     const auto& message = parser_->get();
     request_.method = std::string(message.method_string());
     const std::string_view target(message.target().data(), message.target().size());
     const std::size_t mark = target.find('?');
     request_.path = target.substr(0, mark);
     if (mark != std::string_view::npos) request_.query = target.substr(mark + 1);
+    for (const auto& field : message) {
+      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+    }
     request_.route = shared_.handler.find_route(request_);
   }
 
@@ -269,22 +278,30 @@ class Connection final : public ConnectionBase {
                          io::quoted(coding), version / 10, version % 10));
   }
 
+  // The parser takes equal lengths for one, in one header or several. Whoever stands before us may
+  // not.
+  std::optional<Response> refuse_length() const {
+    const std::size_t count = request_.count("Content-Length");
+    const std::string_view length = request_.header("Content-Length");
+    if (count == 0 || (count == 1 && length.find(',') == length.npos)) return std::nullopt;
+    return error_response(400, fmt::format("the request has {} Content-Length headers, the first "
+                                           "of them {}; expected one length",
+                                           count, io::quoted(length)));
+  }
+
   void take_header() {
     const auto& message = parser_->get();
-    take_request_line();
-    for (const auto& field : message) {
-      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
-    }
+    take_header_lines();
     keep_alive_ = message.keep_alive();
     const bool has_body = !parser_->is_done();
     std::optional<Response> refusal = refuse_coding(message.version());
+    if (!refusal) refusal = refuse_length();
     if (refusal) {
       keep_alive_ = false;  // nobody knows where the request ends
-    } else if (shared_.draining) {
-      refusal = error_response(503, kStopping);
-    } else {
-      refusal = shared_.handler.admit(request_);
+      return refuse(std::move(*refusal));
     }
+    if (shared_.draining) return refuse(error_response(503, kStopping));
+    refusal = shared_.handler.admit(request_);
     if (refusal) {
       keep_alive_ = keep_alive_ && !has_body;  // nobody reads the body
       return send(std::move(*refusal));
@@ -360,7 +377,7 @@ class Connection final : public ConnectionBase {
   }
 
   void finish(bool sent) {
-    shared_.handler.answered(request_, sent_, sent);
+    shared_.handler.answered(request_, sent_, sent && !(gone_ && gone_->load()));
     outgoing_.reset();
     release_memory();
     if (!sent) return;

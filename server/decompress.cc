@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -56,7 +55,8 @@ std::string inflate_body(const std::string& body, std::string_view encoding, int
   const char* next = body.data();
   std::size_t left = body.size();
   for (int status = Z_OK; status != Z_STREAM_END;) {
-    const std::size_t given = std::min<std::size_t>(left, std::numeric_limits<unsigned>::max() / 2);
+    // Little at a time on this side too: a stream may go on for long without any output.
+    const std::size_t given = std::min(left, kPiece);
     // zlib's interface predates const.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next));
     stream.avail_in = static_cast<unsigned>(given);
@@ -83,9 +83,10 @@ std::string unzstd(const std::string& body, CappedOutput out) {
   // A frame may ask for a window of gigabytes; ours are at most 128 MB.
   ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, 27);
   std::array<char, kPiece> piece;
-  ZSTD_inBuffer in{body.data(), body.size(), 0};
-  for (std::size_t status = 1; status != 0 || in.pos < in.size;) {
+  ZSTD_inBuffer in{body.data(), 0, 0};
+  for (std::size_t status = 1; status != 0 || in.pos < body.size();) {
     const std::size_t before = in.pos;
+    in.size = std::min(body.size(), before + kPiece);
     ZSTD_outBuffer made{piece.data(), piece.size(), 0};
     status = ZSTD_decompressStream(context.get(), &made, &in);
     if (ZSTD_isError(status) != 0) fail_format("zstd", ZSTD_getErrorName(status));
@@ -97,7 +98,7 @@ std::string unzstd(const std::string& body, CappedOutput out) {
 
 }  // namespace
 
-std::string decompress(std::string body, std::string_view encoding, std::size_t max_bytes,
+std::string decompress(const std::string& body, std::string_view encoding, std::size_t max_bytes,
                        const std::function<bool(std::size_t)>& take) {
   const CappedOutput out(max_bytes, take);
   const std::string name = io::lower_case(io::trimmed(encoding));

@@ -1,7 +1,10 @@
 #include "http.h"
 
-#include <cstring>
+#include <unistd.h>
+
+#include <cerrno>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -27,11 +30,6 @@ unsigned long ssl_code(const Code& error) { return static_cast<unsigned>(error.v
 
 [[noreturn]] void fail_file(const std::string& path, const char* what, const Code& error,
                             const std::string& expected) {
-  const unsigned long code = ssl_code(error);
-  if (ERR_SYSTEM_ERROR(code)) {
-    fail(ErrorCode::not_found, "{}: {} cannot be read: {}", path, what,
-         std::strerror(ERR_GET_REASON(code)));
-  }
   fail(ErrorCode::corrupt_file, "{}: no usable {}: {}; expected {}", path, what, error.message(),
        expected);
 }
@@ -64,6 +62,12 @@ void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
   Code error;
   context.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 |
                       Context::no_tlsv1 | Context::no_tlsv1_1);
+  // OpenSSL has its own words for a file that is not there.
+  for (const std::string& path : {options.tls_cert, options.tls_key}) {
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    fail(ErrorCode::not_found, "{}: cannot be read: {}; expected the PEM file of a TLS {}", path,
+         std::generic_category().message(errno), path == options.tls_cert ? "certificate" : "key");
+  }
   // Nobody is asked on a terminal.
   context.set_password_callback(
       [](std::size_t, Context::password_purpose) { return std::string(); });

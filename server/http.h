@@ -44,8 +44,10 @@ class HttpHandler {
   // Knows the headers, nothing of the body has been read; an answer refuses the request.
   virtual std::optional<Response> admit(const Request& request) = 0;
   virtual void handle(Request request, ClientGone gone, Respond respond) = 0;
+  // Of a refusal that is not the handler's own, with the headers that were understood.
+  virtual void add_headers(const Request&, Response&) const {}
   // Of every answer, refusals included; `request` has no body any more, and no path if none was
-  // understood.
+  // understood. Not sent, if the client was known to have left.
   virtual void answered(const Request& request, const Response& response, bool sent) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Bytes that clients make us keep: bodies, what they decompress to, and large answers.
+// Bytes that clients make us keep: bodies, what they decompress to, the series and paths they ask
+// for, and large answers.
 #pragma once
 
 #include <atomic>
@@ -34,6 +35,10 @@ class MemoryShare {
     if (!budget_.take(bytes)) return false;
     held_.fetch_add(bytes);
     return true;
+  }
+  void give_back(std::size_t bytes) {
+    held_.fetch_sub(bytes);
+    budget_.give_back(bytes);
   }
   void release() { budget_.give_back(held_.exchange(0)); }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "io/csv.h"
+#include "memory_budget.h"
 
 namespace toto::server {
 
@@ -236,13 +237,21 @@ void check_size(const Limits& limits, std::span<const SeriesShape> shapes,
   }
   // Series are copied as a whole; paths are drawn for one of them at a time, or a few small ones.
   const double needed =
-      sizeof(float) * (num_values + widest * num_paths(options) * options.horizon);
+      sizeof(float) *
+      (num_values + widest * num_paths(options, limits.patch_size) * options.horizon);
   if (needed > static_cast<double>(limits.max_memory)) {
     fail(ErrorCode::invalid_argument,
          "the series as the model reads them and their paths would take {:.0f} MB, expected at "
          "most {:.0f}; ask for fewer variates, windows or samples or a shorter horizon, or start "
          "the server with a larger --max-memory",
          needed / 1e6, static_cast<double>(limits.max_memory) / 1e6);
+  }
+  const auto series_bytes = static_cast<std::size_t>(sizeof(float) * num_values);
+  if (series_bytes > limits.max_here) throw TooLargeHere{series_bytes};
+  if (limits.memory != nullptr && !limits.memory->take(static_cast<std::size_t>(needed + bytes))) {
+    fail(ErrorCode::overloaded,
+         "the requests that are being answered leave no room for {:.0f} MB; try again",
+         (needed + bytes) / 1e6);
   }
 }
 

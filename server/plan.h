@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +27,16 @@ struct Limits {
   std::size_t max_answer_bytes = std::size_t{256} << 20;  // of numbers, before they become text
   std::size_t max_body = std::size_t{256} << 20;          // decompressed
   std::size_t max_memory = std::size_t{256} << 20;        // of series and paths
-  int patch_size = 64;  // of the model: what it forecasts in one go
+  std::size_t max_here = std::numeric_limits<std::size_t>::max();  // of series: see TooLargeHere
+  MemoryShare* memory = nullptr;  // what they and the answer are charged to, if anybody counts
+  int patch_size = 64;            // of the model: what it forecasts in one go
   std::uint64_t seed = 0;
+};
+
+// Thrown instead of making series of more bytes than the thread at hand may be held up by: whoever
+// plans must do so on another one. A body says nothing about it, windows are many times its size.
+struct TooLargeHere {
+  std::size_t bytes = 0;
 };
 
 struct Plan {
@@ -84,7 +93,9 @@ struct SeriesShape {
 };
 SeriesShape shape_of(const Series& series);
 
-// Error unless series of these shapes, the paths drawn for them and the answer fit the limits.
+// Error unless series of these shapes, the paths drawn for them and the answer fit the limits, and
+// the memory that all requests share: then they are charged to it. Error(overloaded) if others have
+// it.
 void check_size(const Limits& limits, std::span<const SeriesShape> shapes,
                 const ForecastOptions& options);
 

@@ -415,7 +415,8 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
   const std::vector<Json>& inputs = list_of(fields.need("inputs"), "inputs");
   fields.finish();
   if (inputs.size() > kMaxInputs) {
-    fail(ErrorCode::invalid_argument, "inputs has {} entries, expected at most 3", inputs.size());
+    fail(ErrorCode::invalid_argument, "inputs has {} entries, expected at most {}", inputs.size(),
+         kMaxInputs);
   }
   std::vector<Tensor> tensors;
   tensors.reserve(inputs.size());

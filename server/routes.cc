@@ -34,11 +34,11 @@ std::span<const Service::Route> Service::routes() {
       {"GET", "/health", false, &Service::get_health},
       {"GET", "/metrics", false, &Service::get_metrics},
       {"GET", "/openapi.json", false, &Service::get_openapi},
-      {"POST", "/v1/forecast", true, &Service::post_v1_forecast},
+      {"POST", "/v1/forecast", true, &Service::post_v1_forecast, true},
       {"POST", "/v1/series", true, &Service::post_series},
       {"POST", "/v1/sessions", true, &Service::post_session},
-      {"POST", "/v1/sessions/{id}/append", true, &Service::post_append},
-      {"POST", "/v1/sessions/{id}/forecast", true, &Service::post_session_forecast},
+      {"POST", "/v1/sessions/{id}/append", true, &Service::post_append, true},
+      {"POST", "/v1/sessions/{id}/forecast", true, &Service::post_session_forecast, true},
       {"DELETE", "/v1/sessions/{id}", true, &Service::delete_session},
       {"POST", "/v1/backtest", true, &Service::post_backtest},
       {"GET", "/v1/backtest/{id}/report", true, &Service::get_backtest_report},
@@ -49,16 +49,16 @@ std::span<const Service::Route> Service::routes() {
       {"GET", "/v2/health/ready", false, &Service::get_ready},
       {"GET", "/v2/models/{model}", true, &Service::get_model},
       {"GET", "/v2/models/{model}/ready", true, &Service::get_model_ready},
-      {"POST", "/v2/models/{model}/infer", true, &Service::post_infer},
+      {"POST", "/v2/models/{model}/infer", true, &Service::post_infer, true},
       {"GET", "/v2/models/{model}/versions/{version}", true, &Service::get_model},
       {"GET", "/v2/models/{model}/versions/{version}/ready", true, &Service::get_model_ready},
-      {"POST", "/v2/models/{model}/versions/{version}/infer", true, &Service::post_infer},
+      {"POST", "/v2/models/{model}/versions/{version}/infer", true, &Service::post_infer, true},
       {"GET", "/model_params", true, &Service::get_model_params},
       {"GET", "/validate_api_key", false, &Service::get_validate_api_key},
-      {"POST", "/v2/forecast", true, &Service::post_nixtla_forecast},
-      {"POST", "/v2/cross_validation", true, &Service::post_cross_validation},
-      {"POST", "/v2/anomaly_detection", true, &Service::post_anomaly_detection},
-      {"POST", "/invocations", true, &Service::post_invocations},
+      {"POST", "/v2/forecast", true, &Service::post_nixtla_forecast, true},
+      {"POST", "/v2/cross_validation", true, &Service::post_cross_validation, true},
+      {"POST", "/v2/anomaly_detection", true, &Service::post_anomaly_detection, true},
+      {"POST", "/invocations", true, &Service::post_invocations, true},
       {"GET", "/web/{file}", false, &Service::get_page},
   });
   return kRoutes;
@@ -140,15 +140,17 @@ void Service::post_mode(const CallPtr& call) {
                                      "modes can be switched only with an API key; start the "
                                      "server with --api-key or --api-key-file"));
   }
-  const Json body = io::parse_json(call->request.body, "the request");
-  Fields fields(body, "");
-  const Mode mode = parse_mode(text_of(fields.need("mode"), "mode"));
-  fields.finish();
-  scheduler_->switch_mode(mode, [this, call, mode](std::optional<Error> error) {
-    if (error) return send_error(call, *error);
-    shadow_->note_rollback(false);
-    event(fmt::format("switched to {} mode by an operator", name_of(mode)));
-    send_json(call, one_field("mode", name_of(mode)));
+  run(call, [this, call] {
+    const Json body = io::parse_json(call->request.body, "the request");
+    Fields fields(body, "");
+    const Mode mode = parse_mode(text_of(fields.need("mode"), "mode"));
+    fields.finish();
+    scheduler_->switch_mode(mode, [this, call, mode](std::optional<Error> error) {
+      if (error) return send_error(call, *error);
+      shadow_->engine_switched(false);
+      event(fmt::format("switched to {} mode by an operator", name_of(mode)));
+      send_json(call, one_field("mode", name_of(mode)));
+    });
   });
 }
 
@@ -174,7 +176,7 @@ void Service::post_anomaly_detection(const CallPtr& call) {
 }
 
 void Service::get_model_params(const CallPtr& call) {
-  send_json(call, nixtla_model_params(limits().patch_size));
+  send_json(call, nixtla_model_params(limits(*call).patch_size));
 }
 
 void Service::get_validate_api_key(const CallPtr& call) {
@@ -211,7 +213,7 @@ void Service::post_infer(const CallPtr& call) {
   check_model_name(*call);
   run(call, [this, call] {
     Plan plan = plan_oip(call->request.body, call->request.header(kTensorHeaderLength),
-                         options_.model, limits());
+                         options_.model, limits(*call));
     call->request.body = {};
     forecast(call, std::move(plan));
   });
@@ -222,11 +224,11 @@ void Service::post_infer(const CallPtr& call) {
 void Service::post_session(const CallPtr& call) {
   run(call, [this, call] {
     const Json body = io::parse_json(call->request.body, "the request");
-    const auto session = sessions_.open(read_session(body, limits()));
+    const auto session = sessions_.open(read_session(body, limits(*call)));
     call->opened = session->id;
     try {
       answer_session(call, session, {}, std::nullopt, false);
-    } catch (const Error&) {
+    } catch (...) {
       sessions_.forget(call->opened);
       throw;
     }
@@ -239,6 +241,10 @@ void Service::post_append(const CallPtr& call) {
     const Json body = io::parse_json(call->request.body, "the request");
     Fields fields(body, "");
     std::vector<float> points = read_points(fields.need("values"), session->targets.size());
+    const SeriesShape added{.num_variates = session->targets.size(),
+                            .length = points.size() / session->targets.size()};
+    check_size(limits(*call), {&added, 1}, {.horizon = 1, .quantiles = {}});
+    sessions_.reserve(session->id, sizeof(float) * points.size());
     std::optional<ForecastOptions> options;
     ForecastOptions wanted;
     wanted.seed = options_.limits.seed;
@@ -275,15 +281,16 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
                              bool reports_point) {
   if (options) {
     const SeriesShape shape{.num_variates = session->targets.size()};
-    check_size(options_.limits, {&shape, 1}, *options);
+    check_size(limits(*call), {&shape, 1}, *options);
     options->cancelled = [this, gone = call->gone, deadline = deadline_of(*call)] {
       return cancelled_ || gone->load() || Clock::now() >= deadline;
     };
   }
   const double length = static_cast<double>(session->length + points.size());
-  if (options && pace_of(cost_of(static_cast<double>(session->targets.size()), length, *options)) ==
-                     Pace::slow) {
-    session->is_slow = true;
+  if (options) {
+    const double cost = cost_of(static_cast<double>(session->targets.size()), length, *options,
+                                limits(*call).patch_size);
+    if (pace_of(cost) == Pace::slow) session->is_slow = true;
   }
   struct Result {
     Answer answer = {};
@@ -299,8 +306,9 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
     }
     Session& stream = session->on(active, sessions_.limits());
     if (!added.empty()) {
+      const std::size_t count = added.size() / session->targets.size();
       stream.append(added);
-      session->advance(added.size() / session->targets.size());
+      session->advance(count);
     }
     if (options) {
       Answer& answer = result->answer;
@@ -308,14 +316,16 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       answer.engine = active.block(options->seed);
       answer.timings = active.engine->timings();
       telemetry_.forecasts(1);
+      telemetry_.batch(1);
+      scheduler_->count_forecasts(active, 1);
       shadow_->offer(stream.series(), *options, answer.forecasts[0], active);
     }
-    session->length = stream.series().length();
     result->targets = session->targets;  // as they are now: later points move their times on
     const SessionStats stats = stream.stats();
     io::JsonWriter json(io::JsonLayout::compact);
     json.begin_object().field("session", session->id);
-    json.field("length", static_cast<std::uint64_t>(stream.series().length()));
+    json.field("length", static_cast<std::uint64_t>(session->length));
+    json.field("kept", static_cast<std::uint64_t>(stream.series().length()));
     json.field("forecasts", stats.forecasts).field("patches_reused", stats.patches_reused);
     json.field("patches_computed", stats.patches_computed).end_object();
     result->body = json.take();
@@ -331,8 +341,7 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       });
     });
   };
-  scheduler_->submit(task, session->is_slow ? Pace::slow : Pace::quick, call->gone,
-                     deadline_of(*call), done);
+  submit(task, session->is_slow ? Pace::slow : Pace::quick, call->gone, deadline_of(*call), done);
 }
 
 // ---------------------------------------------------------------------------------------- backtest

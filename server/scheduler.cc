@@ -20,8 +20,8 @@ constexpr double kQuickCost = 1 << 14;
 // So far back a value's look costs as much as everything else that is done for it.
 constexpr double kLookBack = 1 << 14;
 
-double cost_of_series(const Series& series, const ForecastOptions& options) {
-  return cost_of(series.num_variates, static_cast<double>(series.length()), options);
+double cost_of_series(const Series& series, const ForecastOptions& options, int patch_size) {
+  return cost_of(series.num_variates, static_cast<double>(series.length()), options, patch_size);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -42,14 +42,14 @@ Error deadline_error() {
 
 }  // namespace
 
-double num_paths(const ForecastOptions& options) {
+double num_paths(const ForecastOptions& options, int patch_size) {
   if (options.num_samples > 0) return options.num_samples;
-  return options.decode == Decode::sample && options.horizon > 64 ? kDefaultPaths : 1;
+  return options.decode == Decode::sample && options.horizon > patch_size ? kDefaultPaths : 1;
 }
 
-double cost_of(double num_variates, double length, const ForecastOptions& options) {
+double cost_of(double num_variates, double length, const ForecastOptions& options, int patch_size) {
   const double context = std::min(length, static_cast<double>(options.max_context));
-  const double values = context + num_paths(options) * options.horizon;
+  const double values = context + num_paths(options, patch_size) * options.horizon;
   return num_variates * values * (1 + (context + options.horizon + num_variates) / kLookBack);
 }
 
@@ -88,6 +88,8 @@ bool Scheduler::unwanted(const Item& item) const {
          Clock::now() >= item.job.deadline;
 }
 
+Error Scheduler::why_unwanted() const { return cancel_all_ ? shutdown_error() : deadline_error(); }
+
 Scheduler::Scheduler(const SchedulerOptions& options, Load load, Mode mode, SchedulerEvents events)
     : options_(options), load_(std::move(load)), events_(std::move(events)) {
   switches_.push_back({.mode = mode, .done = events_.loaded});
@@ -104,7 +106,9 @@ void Scheduler::submit(Job job) {
   item->job = std::move(job);
   item->answer.forecasts.reserve(item->job.series.size());
   double cost = 0;
-  for (const Series& series : item->job.series) cost += cost_of_series(series, item->job.options);
+  for (const Series& series : item->job.series) {
+    cost += cost_of_series(series, item->job.options, patch_size_);
+  }
   add(std::move(item), pace_of(cost));
 }
 
@@ -286,6 +290,7 @@ void Scheduler::load(Mode mode) {
     const std::lock_guard lock(mutex_);
     std::swap(active_, next);  // the former one goes after the lock
     number_ = active_.number;
+    patch_size_ = active_.engine->model().patch_size;
   } catch (const Error& what) {
     error = what;
   } catch (const std::bad_alloc&) {
@@ -326,7 +331,7 @@ std::vector<Scheduler::Slice> Scheduler::next_slices(Lane& lane) const {
     const std::vector<Series>& series = item->job.series;
     for (std::size_t i = item->taken; i < series.size(); ++i) {
       if (num_series > 0 && (cost >= kTurnCost || num_series >= options_.max_batch)) break;
-      cost += cost_of_series(series[i], item->job.options);
+      cost += cost_of_series(series[i], item->job.options, patch_size_);
       ++num_series;
       ++slice.count;
     }
@@ -342,7 +347,7 @@ void Scheduler::run_task(Lane& lane, Item& item) {
     engine_of(lane);
     item.task(lane.active);
   } catch (const Error& what) {
-    error = what.code() == ErrorCode::cancelled && unwanted(item) ? deadline_error() : what;
+    error = what.code() == ErrorCode::cancelled && unwanted(item) ? why_unwanted() : what;
   } catch (const std::exception& what) {
     error = Error(ErrorCode::internal, what.what());
   }
@@ -353,7 +358,7 @@ void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
   std::erase_if(slices, [this](const Slice& slice) {
     Item& item = *slice.item;
     if (!unwanted(item)) return false;
-    finish(item, deadline_error());
+    finish(item, why_unwanted());
     return true;
   });
   if (slices.empty()) return;
@@ -368,7 +373,7 @@ void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
       return;
     }
     if (slices.size() == 1) {
-      return finish(*slices.front().item, cancelled ? deadline_error() : error);
+      return finish(*slices.front().item, cancelled ? why_unwanted() : error);
     }
     // One of them is wrong, or no longer wanted: each for itself, so that the others are answered.
     for (Slice& slice : slices) forecast(lane, {std::move(slice)});
@@ -422,11 +427,7 @@ void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
   }
   give_back();
   if (events_.batch) events_.batch(batch.size());
-  lane.num_forecasts += static_cast<std::int64_t>(batch.size());
-  if (!lane.warm && lane.num_forecasts >= options_.warm_up) {
-    engine.finish_warm_up();
-    lane.warm = true;
-  }
+  count_forecasts(lane.active, static_cast<std::int64_t>(batch.size()));
   const Timings timings = engine.timings();
   const io::EngineBlock block = lane.active.block(options.seed);
   std::size_t next = 0;
@@ -448,9 +449,18 @@ void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
   }
 }
 
+void Scheduler::count_forecasts(const ActiveEngine& active, std::int64_t count) {
+  Lane& lane = &active == &slow_.active ? slow_ : quick_;
+  lane.num_forecasts += count;
+  if (lane.warm || lane.num_forecasts < options_.warm_up) return;
+  active.engine->finish_warm_up();
+  lane.warm = true;
+}
+
 void Scheduler::finish(Item& item, std::optional<Error> error) {
   if (!item.job.done) return;
   const Done done = std::exchange(item.job.done, {});
+  item.job.series = {};  // what they took is free when the answer is there
   done(std::move(error), std::move(item.answer));
 }
 

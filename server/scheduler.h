@@ -55,7 +55,7 @@ struct ActiveEngine {
 enum class Pace { quick, slow };
 // What a forecast costs, in values that the network reads or draws, weighed by how many each looks
 // back at.
-double cost_of(double num_variates, double length, const ForecastOptions& options);
+double cost_of(double num_variates, double length, const ForecastOptions& options, int patch_size);
 Pace pace_of(double cost);
 // Of the thread that calls and of those it makes from now on: what is slow gives way.
 void lower_priority(int nice);
@@ -102,6 +102,8 @@ class Scheduler {
   void cancel_all();
 
   bool ready() const { return active().engine != nullptr; }
+  // By a task, of what it has forecast with the engine it was given: that warms it up, too.
+  void count_forecasts(const ActiveEngine& active, std::int64_t count);
   ActiveEngine active() const;
   std::size_t depth() const;  // requests waiting or being forecast
 
@@ -142,6 +144,7 @@ class Scheduler {
   void run_task(Lane& lane, Item& item);
   void forecast_slices(Lane& lane, const std::vector<Slice>& slices);
   bool unwanted(const Item& item) const;  // nobody waits for it any more, or for too long
+  Error why_unwanted() const;
   void finish(Item& item, std::optional<Error> error);
 
   const SchedulerOptions options_;
@@ -157,12 +160,14 @@ class Scheduler {
   std::atomic<bool> cancel_all_{false};
   ActiveEngine active_;
   std::atomic<std::int64_t> number_{0};  // of `active_`
+  std::atomic<int> patch_size_{1};       // of `active_`
   bool tried_ = false;                   // to load: whether there is an engine is known
   std::thread watch_thread_;
 };
 
-// Paths drawn at a time for a variate; 1 where none is sampled.
-double num_paths(const ForecastOptions& options);
+// Paths drawn at a time for a variate by a model that forecasts `patch_size` steps in one go; 1
+// where none is sampled.
+double num_paths(const ForecastOptions& options, int patch_size);
 // Floats of an answer to this many variates.
 double answer_values(const ForecastOptions& options, double num_variates);
 

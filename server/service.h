@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "access.h"
@@ -48,8 +49,12 @@ struct ServiceOptions {
   Backtest backtest = {};
   ReportSources report_sources = {};
   std::function<void(std::string_view)> on_event = {};  // sentences for the operator
+  std::function<std::int64_t()> num_events_lost = {};   // that could not be written
   std::function<void(std::optional<Error>)> on_loaded = {};
 };
+
+// Who reads a request: the thread it came on, or one that is there for larger ones.
+enum class Reader { io, light, heavy };
 
 class Service final : public HttpHandler {
  public:
@@ -59,6 +64,7 @@ class Service final : public HttpHandler {
   std::optional<std::size_t> find_route(const Request& request) const override;
   std::optional<Response> admit(const Request& request) override;
   void handle(Request request, ClientGone gone, Respond respond) override;
+  void add_headers(const Request& request, Response& response) const override;
   void answered(const Request& request, const Response& response, bool sent) override;
 
   // Whose connections are counted from now on. Requests may be on their way already.
@@ -82,6 +88,8 @@ class Service final : public HttpHandler {
     Respond respond;
     std::vector<std::string> names;  // what stood for {...} in the route
     std::string opened;              // the session this request opens
+    Reader reader = Reader::io;
+    bool unpacked = false;  // the body is what was behind its Content-Encoding
   };
   using CallPtr = std::shared_ptr<Call>;
   using Planner = Plan (*)(const io::Json& body, const Limits& limits);
@@ -90,17 +98,33 @@ class Service final : public HttpHandler {
     std::string_view pattern;  // "/v1/sessions/{id}/append"
     bool needs_model;
     void (Service::*answer)(const CallPtr& call);
+    bool forecasts = false;  // its latency is one of forecasts
   };
   static std::span<const Route> routes();
 
   // Runs `work` where it holds up nobody, with the body decompressed; what it throws is answered.
-  void run(const CallPtr& call, std::function<void()> work);
+  // It may run again elsewhere, as long as it has only read.
+  void run(const CallPtr& call, const std::function<void()>& work);
+  void read(const CallPtr& call, const std::function<void()>& work);
+  enum class Unpacked { whole, too_large_here, refused };
+  Unpacked unpack(const CallPtr& call) const;
+  void pass_on(const CallPtr& call, Reader reader, const std::function<void()>& work);
+  void check_wanted(const Call& call) const;  // Error(cancelled) if nobody waits for it any more
   void guarded(const CallPtr& call, const std::function<void()>& work);
   std::optional<Response> refuse(const Request& request) const;
-  void add_headers(const Request& request, Response& response) const;
   void send(const CallPtr& call, Response response) const;
   void send_json(const CallPtr& call, std::string body) const;
   void send_error(const CallPtr& call, const Error& error) const;
+  // To the engine thread; counts what is turned away.
+  template <typename... Work>
+  void submit(Work&&... work) {
+    try {
+      scheduler_->submit(std::forward<Work>(work)...);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::overloaded) telemetry_.queue_full();
+      throw;
+    }
+  }
   void forecast(const CallPtr& call, Plan plan);
   void forecast_json(const CallPtr& call, Planner planner);
   void check_model_name(const Call& call) const;
@@ -141,11 +165,12 @@ class Service final : public HttpHandler {
   }
   Forecast live_forecast(const Series& series, const ForecastOptions& options,
                          const ActiveEngine& active);
-  void deviated(double deviation, const std::string& id);
+  void deviated(double deviation, const std::string& id, std::int64_t engine);
   void event(std::string_view sentence) const;
   Telemetry::Gauges gauges() const;
   std::string status_json() const;
-  Limits limits() const;  // with the model's patch size
+  Limits limits(const Call& call) const;  // for who reads it, with the model's patch size
+  void freed(std::size_t bytes);          // gives large amounts back to the system
 
   const ServiceOptions options_;
   const Clock::time_point started_ = Clock::now();
@@ -155,8 +180,9 @@ class Service final : public HttpHandler {
   std::atomic<const HttpServer*> http_{nullptr};
   std::mutex reports_mutex_;
   std::list<std::pair<std::string, std::string>>
-      reports_;                        // of backtests: id and page, newest last
-  std::atomic<int> num_backtests_{0};  // running or waiting
+      reports_;                            // of backtests: id and page, newest last
+  std::atomic<int> num_backtests_{0};      // running or waiting
+  std::atomic<std::size_t> num_freed_{0};  // bytes, since the system got them back
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> rolling_back_{false};  // the switch has not happened yet
   std::unique_ptr<Shadow> shadow_;

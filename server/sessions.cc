@@ -36,13 +36,17 @@ Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limi
   if (!session || engine != active.engine) {
     Series series = std::move(history);
     if (session) series = session->series();
-    session.emplace(active.engine->open(std::move(series), {.max_bytes = limits.max_bytes}));
+    SessionOptions options{.max_bytes = limits.max_bytes};
+    options.max_length = std::clamp<std::size_t>(
+        limits.max_history_bytes / (sizeof(float) * targets.size()), 1, options.max_length);
+    session.emplace(active.engine->open(std::move(series), options));
     engine = active.engine;
   }
   return *session;
 }
 
 void StreamSession::advance(std::size_t points) {
+  length += points;
   for (io::InputSeries& target : targets) {
     if (target.axis->times.empty()) continue;
     io::TimeAxis axis = *target.axis;
@@ -62,8 +66,29 @@ std::shared_ptr<StreamSession> Sessions::open(std::shared_ptr<StreamSession> ses
          "there are {} sessions, as many as --max-sessions allows; close one or try again later",
          entries_.size());
   }
-  entries_.push_back({session, Clock::now()});
+  const std::size_t bytes = sizeof(float) * session->history.values.size();
+  check_room(bytes);
+  entries_.push_back({session, Clock::now(), bytes});
   return session;
+}
+
+void Sessions::check_room(std::size_t bytes) const {
+  std::size_t total = bytes;
+  for (const Entry& entry : entries_) total += entry.bytes;
+  if (total <= limits_.max_histories) return;
+  fail(ErrorCode::overloaded,
+       "the histories of all sessions would take {:.0f} MB, more than the {:.0f} there are for "
+       "them; close one or try again later",
+       static_cast<double>(total) / 1e6, static_cast<double>(limits_.max_histories) / 1e6);
+}
+
+void Sessions::reserve(std::string_view id, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = locate(id);
+  const std::size_t before = found->bytes;
+  const std::size_t after = std::max(before, std::min(before + bytes, limits_.max_history_bytes));
+  check_room(after - before);
+  found->bytes = after;
 }
 
 std::list<Sessions::Entry>::iterator Sessions::locate(std::string_view id) {

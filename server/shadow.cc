@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -11,19 +12,19 @@ namespace {
 
 constexpr int kLowestPriority = 19;
 
-// The part of a series a forecast looks at varies by this much; 0 if it does not.
-double spread_of(const Series& series) {
-  double sum = 0, squares = 0, count = 0;
-  for (const float value : series.values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++count;
+// By how much the values of a variate vary that a forecast sees; 0 if they do not.
+double spread_of(const Series& series, std::size_t variate, std::size_t max_context) {
+  const std::size_t end = (variate + 1) * series.length();
+  std::vector<double> values;
+  for (std::size_t i = end - std::min(series.length(), max_context); i < end; ++i) {
+    const bool counts = series.mask.empty() || series.mask[i] != 0;
+    if (counts && !std::isnan(series.values[i])) values.push_back(series.values[i]);
   }
-  const double mean = sum / std::max(count, 1.0);
-  for (const float value : series.values) {
-    if (!std::isnan(value)) squares += (value - mean) * (value - mean);
-  }
-  return std::sqrt(squares / std::max(count, 1.0));
+  const double count = std::max(static_cast<double>(values.size()), 1.0);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / count);
 }
 
 // Of every row of `horizon` values the first `steps`.
@@ -49,16 +50,29 @@ struct Sums {
 
 }  // namespace
 
-double deviation(const Series& series, const Forecast& live, const Forecast& reference) {
-  Sums sums;
-  sums.add(live.mean, reference.mean);
-  sums.add(live.quantiles, reference.quantiles);
-  if (sums.count == 0) return 0;
-  const double size = sums.size / sums.count + spread_of(series);
-  const double apart = sums.difference / sums.count;
-  // A forecast that is no number is as wrong as can be.
-  if (!std::isfinite(apart)) return std::numeric_limits<double>::infinity();
-  return size > 0 ? apart / size : apart;
+double deviation(const Series& series, const Forecast& live, const Forecast& reference,
+                 int max_context) {
+  const auto horizon = static_cast<std::size_t>(reference.horizon);
+  const auto num_variates = static_cast<std::size_t>(reference.num_variates);
+  double worst = 0;
+  for (std::size_t variate = 0; variate < num_variates; ++variate) {
+    Sums sums;
+    // Rows of the variate: [variate][step], and [quantile][variate][step].
+    const auto add = [&](const std::vector<float>& a, const std::vector<float>& b) {
+      for (std::size_t at = variate * horizon; at < b.size(); at += num_variates * horizon) {
+        sums.add(std::span(a).subspan(at, horizon), std::span(b).subspan(at, horizon));
+      }
+    };
+    add(live.mean, reference.mean);
+    add(live.quantiles, reference.quantiles);
+    const double apart = sums.difference / std::max(sums.count, 1.0);
+    // A forecast that is no number is as wrong as can be.
+    if (!std::isfinite(apart)) return std::numeric_limits<double>::infinity();
+    const double size = sums.size / std::max(sums.count, 1.0) +
+                        spread_of(series, variate, static_cast<std::size_t>(max_context));
+    worst = std::max(worst, size > 0 ? apart / size : apart);
+  }
+  return worst;
 }
 
 Shadow::Shadow(const ShadowOptions& options, ShadowWork work)
@@ -87,9 +101,11 @@ void Shadow::offer(const Series& series, const ForecastOptions& options, const F
   wake_.notify_one();
 }
 
-void Shadow::note_rollback(bool rolled_back) {
+void Shadow::engine_switched(bool rolled_back) {
   const std::lock_guard lock(mutex_);
   state_.rolled_back = rolled_back;
+  state_.last_deviation = state_.worst_deviation = 0;
+  checks_.clear();
 }
 
 ShadowState Shadow::state() const {
@@ -134,7 +150,7 @@ void Shadow::run() {
       given_up = false;
     }
     if (stopped_) return;
-    if (given_up) {
+    if (given_up || !work_.is_current(check.active)) {
       const std::lock_guard lock(mutex_);
       ++state_.dropped;
       continue;
@@ -147,7 +163,7 @@ void Shadow::run() {
       state_.last_deviation = apart;
       state_.worst_deviation = std::max(state_.worst_deviation, apart);
     }
-    if (past) work_.exceeded(apart, check.series.id);
+    if (past) work_.exceeded(apart, check.series.id, check.active);
   }
 }
 
@@ -167,12 +183,13 @@ double Shadow::compare(const Engine& reference, const Check& check) const {
   options.cancelled = [this] { return stopped_.load(); };
   const Forecast exact = reference.forecast(series, options);
   if (check.options.num_samples > 0) {
-    return deviation(series, work_.forecast(series, options, check.active), exact);
+    return deviation(series, work_.forecast(series, options, check.active), exact,
+                     options.max_context);
   }
   Forecast live = check.live;
   live.mean = first_steps(live.mean, horizon, steps);
   live.quantiles = first_steps(live.quantiles, horizon, steps);
-  return deviation(series, live, exact);
+  return deviation(series, live, exact, options.max_context);
 }
 
 }  // namespace toto::server

@@ -25,8 +25,10 @@ struct ShadowOptions {
 };
 
 // How far two answers to the same question are apart: the mean difference of means and quantiles
-// over the steps, relative to their size and to how much the series varies.
-double deviation(const Series& series, const Forecast& live, const Forecast& reference);
+// over the steps, relative to their size and to how much the series varies. Of several variates the
+// worst, each by its own measure, and only by the points a forecast sees, the last `max_context`.
+double deviation(const Series& series, const Forecast& live, const Forecast& reference,
+                 int max_context);
 
 // What the shadow needs from the service; all of it is called on the shadow's own thread.
 struct ShadowWork {
@@ -37,7 +39,10 @@ struct ShadowWork {
   std::function<Forecast(const Series& series, const ForecastOptions& options,
                          const ActiveEngine& active)>
       forecast = {};
-  std::function<void(double deviation, const std::string& id)> exceeded = {};
+  // Whether this engine still answers: what another one said is of no interest any more.
+  std::function<bool(const ActiveEngine& active)> is_current = {};
+  std::function<void(double deviation, const std::string& id, const ActiveEngine& active)>
+      exceeded = {};
 };
 
 class Shadow {
@@ -50,7 +55,8 @@ class Shadow {
   // From the engine thread: copies what is chosen, drops it if too much waits already.
   void offer(const Series& series, const ForecastOptions& options, const Forecast& live,
              const ActiveEngine& active);
-  void note_rollback(bool rolled_back);
+  // Another engine answers now: what is known of the former one says nothing about it.
+  void engine_switched(bool rolled_back);
   ShadowState state() const;
   void cancel();  // the comparison at hand ends soon, none begins
   void stop();    // cancels and waits for that

@@ -64,15 +64,16 @@ struct ErrorKind {
   int status;
   std::string_view name;
 };
-constexpr std::array<ErrorKind, 9> kErrorKinds = {{{400, "bad_request"},
-                                                   {401, "unauthorized"},
-                                                   {403, "forbidden"},
-                                                   {404, "not_found"},
-                                                   {408, "timeout"},
-                                                   {413, "too_large"},
-                                                   {429, "overloaded"},
-                                                   {503, "unavailable"},
-                                                   {500, "internal"}}};
+constexpr std::array<ErrorKind, 10> kErrorKinds = {{{400, "bad_request"},
+                                                    {401, "unauthorized"},
+                                                    {403, "forbidden"},
+                                                    {404, "not_found"},
+                                                    {408, "timeout"},
+                                                    {413, "too_large"},
+                                                    {429, "overloaded"},
+                                                    {kClientLeft, "client_left"},
+                                                    {503, "unavailable"},
+                                                    {500, "internal"}}};
 
 constexpr std::array<double, 3> kQuantiles = {0.5, 0.95, 0.99};
 
@@ -114,17 +115,14 @@ std::int64_t resident_bytes() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-void Telemetry::request(std::string_view route, int status, double seconds) {
+void Telemetry::request(std::string_view route, int status, double seconds, bool forecasts) {
   const std::lock_guard lock(mutex_);
   auto found = routes_.find(route);
   if (found == routes_.end()) found = routes_.emplace(std::string(route), LatencyHistogram()).first;
   found->second.add(seconds);
   ++requests_[{std::string(route), status}];
   if (status >= 400) ++errors_[std::string(kind_of(status))];
-  if (status == 200 &&
-      (route.ends_with("forecast") || route.ends_with("infer") || route.ends_with("invocations"))) {
-    forecasting_.add(seconds);
-  }
+  if (status == 200 && forecasts) forecasting_.add(seconds);
 }
 
 void Telemetry::batch(std::size_t num_series) {
@@ -145,7 +143,9 @@ Telemetry::Latency Telemetry::latency() const {
 std::int64_t Telemetry::num_errors() const {
   const std::lock_guard lock(mutex_);
   std::int64_t total = 0;
-  for (const auto& [name, count] : errors_) total += static_cast<std::int64_t>(count);
+  for (const auto& [name, count] : errors_) {
+    if (name != kind_of(kClientLeft)) total += static_cast<std::int64_t>(count);
+  }
   return total;
 }
 
@@ -183,8 +183,11 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   text.single("toto_forecasts_total", "counter", "Series forecast.", forecasts_.load());
   text.single("toto_queue_depth", "gauge", "Requests waiting or being forecast.",
               gauges.queue_depth);
+  text.single("toto_queue_full_total", "counter",
+              "Requests turned away because too many were waiting.", queue_full_.load());
   text.single("toto_log_lines_lost_total", "counter",
-              "Lines of the access log that could not be written.", gauges.log_lines_lost);
+              "Lines of the access log, and sentences for the operator, that could not be written.",
+              gauges.log_lines_lost);
   text.single("toto_connections", "gauge", "Open connections.", gauges.connections);
   text.single("toto_sessions", "gauge", "Streaming sessions kept.", gauges.sessions);
   const Engine* engine = gauges.active.engine.get();
@@ -192,11 +195,16 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   text.single("toto_replans_total", "counter", "Plans made after warm-up.",
               gauges.active.replans());
   const ShadowState& shadow = gauges.shadow;
+  const bool compares =
+      shadow.enabled && engine != nullptr && engine->options().mode != Mode::reference;
+  text.single("toto_shadow_enabled", "gauge",
+              "1 while forecasts are compared: --shadow-rate is above 0, the mode another one.",
+              compares ? 1 : 0);
   text.single("toto_shadow_deviation", "gauge",
               "Relative deviation of the latest forecast that "
               "was compared with reference mode.",
               shadow.last_deviation);
-  text.single("toto_shadow_deviation_max", "gauge", "The largest one so far.",
+  text.single("toto_shadow_deviation_max", "gauge", "The largest one since the mode was switched.",
               shadow.worst_deviation);
   text.single("toto_shadow_deviation_bound", "gauge", "What it must stay below.", shadow.bound);
   text.single("toto_shadow_checks_total", "counter", "Forecasts compared.", shadow.checked);

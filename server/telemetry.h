@@ -44,12 +44,16 @@ struct ShadowState {
   bool rolled_back = false;
 };
 
+// The status, which is never sent, of work that was cancelled because its client had left.
+inline constexpr int kClientLeft = 499;
+
 // Thread safe.
 class Telemetry {
  public:
-  // An answer; an error too, if its status is one.
-  void request(std::string_view route, int status, double seconds);
+  // An answer; an error too, if its status is one. `forecasts`: the route is one that does.
+  void request(std::string_view route, int status, double seconds, bool forecasts);
   void batch(std::size_t num_series);
+  void queue_full() { ++queue_full_; }  // a request was turned away
   void forecasts(std::size_t count) { forecasts_ += static_cast<std::int64_t>(count); }
 
   struct Gauges {
@@ -66,7 +70,7 @@ class Telemetry {
   };
   Latency latency() const;  // of all routes that forecast
   std::int64_t num_forecasts() const { return forecasts_; }
-  std::int64_t num_errors() const;
+  std::int64_t num_errors() const;  // without clients that left
 
  private:
   mutable std::mutex mutex_;
@@ -77,7 +81,7 @@ class Telemetry {
   static constexpr std::array<int, 7> kBatchBounds = {1, 2, 4, 8, 16, 32, 64};
   std::array<std::uint64_t, kBatchBounds.size() + 1> batches_ = {};
   std::uint64_t num_batches_ = 0, batch_sum_ = 0;
-  std::atomic<std::int64_t> forecasts_{0};
+  std::atomic<std::int64_t> forecasts_{0}, queue_full_{0};
 };
 
 std::string_view kind_of(int status) noexcept;  // of an error

@@ -1,18 +1,21 @@
 #include "workers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace toto::server {
 
 Workers::Workers(int num_threads, std::size_t max_queued) : max_queued_(max_queued) {
   for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+  threads_.emplace_back([this] { watch(); });
 }
 
-bool Workers::try_post(std::function<void()> task) {
+bool Workers::try_post(std::function<void()> task, Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || tasks_.size() >= max_queued_) return false;
-    tasks_.push_back(std::move(task));
+    if (deadline.time < next_deadline_) wake_watch_.notify_one();
+    tasks_.push_back({std::move(task), std::move(deadline)});
   }
   wake_.notify_one();
   return true;
@@ -21,7 +24,7 @@ bool Workers::try_post(std::function<void()> task) {
 void Workers::post(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.push_back({.run = std::move(task)});
   }
   wake_.notify_one();
 }
@@ -32,6 +35,7 @@ void Workers::stop() {
     stopped_ = true;
   }
   wake_.notify_all();
+  wake_watch_.notify_one();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -43,10 +47,38 @@ void Workers::work() {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopped_ || !tasks_.empty(); });
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
+      task = std::move(tasks_.front().run);
       tasks_.pop_front();
     }
     task();
+  }
+}
+
+// In time, whatever the threads are busy with.
+void Workers::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    std::vector<Task> late;
+    const Clock::time_point now = Clock::now();
+    next_deadline_ = Clock::time_point::max();
+    std::erase_if(tasks_, [&](Task& task) {
+      if (now < task.deadline.time) {
+        next_deadline_ = std::min(next_deadline_, task.deadline.time);
+        return false;
+      }
+      late.push_back(std::move(task));
+      return true;
+    });
+    if (!late.empty()) {
+      lock.unlock();
+      for (const Task& task : late) task.deadline.late();
+      late.clear();
+      lock.lock();
+    } else if (next_deadline_ == Clock::time_point::max()) {
+      wake_watch_.wait(lock);
+    } else {
+      wake_watch_.wait_until(lock, next_deadline_);
+    }
   }
 }
 

@@ -44,18 +44,37 @@ TEST_F(Serve, RefusesWrongFlags) {
   expect_refusal(2, {"TOTO_SERVE_PORT", "x"}, {"serve"}, {{"TOTO_SERVE_PORT", "x"}});
   expect_refusal(2, {"--max-body", "256M"}, {"serve", "--max-body", "256Q"});
   expect_refusal(2, {"--tls-cert", "--tls-key"}, {"serve", "--tls-cert", "x.pem"});
-  expect_refusal(3, {"x.pem"},
+  expect_refusal(3, {"x.pem: cannot be read: No such file", "certificate"},
                  {"serve", "--port", "0", "--tls-cert", "x.pem", "--tls-key", "x.pem"});
   expect_refusal(2, {"--shadow-rate"}, {"serve", "--shadow-rate", "2"});
   expect_refusal(2, {"--shadow-bound"}, {"serve", "--dtype", "int8", "--shadow-rate", "0.1"});
   expect_refusal(2, {"--auto-rollback"}, {"serve", "--auto-rollback", "--shadow-rate", "0"});
-  expect_refusal(2, {"--cors"}, {"serve", "--cors", "example.org"});
+  for (const char* never : {"example.org", "https://a.example/", "https://", "https://A.example",
+                            "https://a.example:443", "https://a.example/page", "*"}) {
+    expect_refusal(2, {"--cors", never}, {"serve", "--cors", never});
+  }
   expect_refusal(2, {"--api-key", "--api-key-file"},
                  {"serve", "--api-key", "a", "--api-key-file", "b"});
   expect_refusal(3, {"nokey"}, {"serve", "--api-key-file", "nokey"});
   expect_refusal(2, {"host"}, {"serve", "--host", "nowhere.invalid"});
   expect_refusal(3, {"nomodel"}, {"serve", "--model", "nomodel"});
   expect_refusal(2, {"log"}, {"serve", "--port", "0", "--log", "/no/such/folder/log"});
+}
+
+TEST_F(Serve, AddressesCanBeCopied) {
+  running_.emplace(start({"serve", "--port", "0", "--host", "::1"}));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has(running_->err_so_far(), "\n") && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::string said = running_->err_so_far();
+  if (has(said, "error: cannot")) {
+    running_->wait();
+    running_.reset();
+    GTEST_SKIP() << "no IPv6 here: " << said;
+  }
+  EXPECT_TRUE(has(said, "listening on http://[::1]:")) << said;
+  EXPECT_EQ(stop().exit_code, 0);
 }
 
 // Everything that --help names, with its variable set to something wrong.

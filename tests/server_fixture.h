@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -223,6 +224,28 @@ class ServerTest : public ::testing::Test {
     EXPECT_EQ(reply.status, status) << bytes.substr(0, 200);
     if (reply.status == 0) return;
     EXPECT_NE(reply.error().find(fragment), std::string::npos) << reply.body;
+  }
+
+  // Keeps the engine busy until it goes.
+  class BusyEngine {
+   public:
+    explicit BusyEngine(Scheduler& scheduler) {
+      scheduler.submit([go = go_.get_future().share()](const ActiveEngine&) { go.wait(); },
+                       Pace::quick, {}, Clock::time_point::max(),
+                       [](std::optional<Error>, const Answer&) {});
+    }
+    ~BusyEngine() { go_.set_value(); }
+    BusyEngine(const BusyEngine&) = delete;
+    BusyEngine& operator=(const BusyEngine&) = delete;
+
+   private:
+    std::promise<void> go_;
+  };
+
+  static bool soon(const std::function<bool()>& holds) {
+    const auto until = Clock::now() + std::chrono::seconds(20);
+    while (!holds() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(5));
+    return holds();
   }
 
   // The engine's own answer, and what a server must say to the bit.

@@ -23,27 +23,6 @@ const std::string kForecast =
 
 class Guard : public ServerTest {
  protected:
-  // Keeps the engine busy until it goes.
-  class BusyEngine {
-   public:
-    explicit BusyEngine(Scheduler& scheduler) {
-      scheduler.submit([go = go_.get_future().share()](const ActiveEngine&) { go.wait(); },
-                       Pace::quick, {}, Clock::time_point::max(),
-                       [](std::optional<Error>, const Answer&) {});
-    }
-    ~BusyEngine() { go_.set_value(); }
-    BusyEngine(const BusyEngine&) = delete;
-    BusyEngine& operator=(const BusyEngine&) = delete;
-
-   private:
-    std::promise<void> go_;
-  };
-
-  static bool soon(const std::function<bool()>& holds) {
-    const auto until = Clock::now() + std::chrono::seconds(20);
-    while (!holds() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(5));
-    return holds();
-  }
   bool has_sessions(int count) const {
     return service_->metrics().find(fmt::format("\ntoto_sessions {}\n", count)) !=
            std::string::npos;
@@ -116,6 +95,12 @@ TEST(GuardMemory, IsAddedUpBeforeItIsTaken) {
           small);
     });
   }
+  // Paths are drawn where the model's first patch ends, wherever that is.
+  Limits short_patch{.max_memory = 20'000, .patch_size = 16};
+  const char* beyond = R"({"series": [{"values": [1, 2]}], "horizon": 40})";
+  expect_too_much([&] { plan_v1(body(beyond), short_patch); });
+  short_patch.patch_size = 40;
+  EXPECT_EQ(plan_v1(body(beyond), short_patch).options.horizon, 40);
   // What fits is planned.
   const Plan plan = plan_v1(body("{\"series\": [" + series(20'000) + "]}"), limits);
   EXPECT_EQ(plan.series.at(0).length(), 20'000u);
@@ -222,6 +207,45 @@ TEST_F(Guard, SessionsThatNeverOpenedTakeNoPlace) {
   EXPECT_TRUE(has_sessions(1));
 }
 
+std::string points(int count) {
+  std::string text = "{\"values\": [1";
+  for (int i = 1; i < count; ++i) text += fmt::format(",{}", i % 7);
+  return text + "]}";
+}
+
+// As much as a request may take, a session may hold: points that are too many at once are refused,
+// and over time the oldest go.
+TEST_F(Guard, SessionsHoldNoMoreThanARequest) {
+  service_options_.limits.max_memory = 8192;  // 2048 points
+  start();
+  const Json opened = parsed(post("/v1/sessions", R"({"series": {"values": [1, 2]}})"));
+  const std::string path = "/v1/sessions/" + at(opened, "session").string + "/append";
+  const Reply refused = post(path, points(2100));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.error().find("--max-memory"), std::string::npos) << refused.body;
+  std::int64_t length = 2;
+  for (int i = 0; i < 4; ++i) {
+    const Json answer = parsed(post(path, points(900)));
+    length += 900;
+    EXPECT_EQ(at(answer, "length").integer, length) << "what was appended stays counted";
+    EXPECT_EQ(at(answer, "kept").integer, i < 2 ? length : 1536);
+  }
+}
+
+TEST_F(Guard, SessionsTogetherHaveALimitToo) {
+  service_options_.sessions.max_histories = 8000;  // 2000 points
+  start();
+  const auto open = [&] { return post("/v1/sessions", "{\"series\": " + points(1500) + "}"); };
+  const std::string path = "/v1/sessions/" + at(parsed(open()), "session").string;
+  const Reply refused = open();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.error().find("close one"), std::string::npos) << refused.body;
+  EXPECT_EQ(post(path + "/append", points(501)).status, 429);
+  EXPECT_EQ(at(parsed(post(path + "/append", points(500))), "length").integer, 2000);
+  EXPECT_EQ(ask("DELETE", path).status, 200);
+  EXPECT_EQ(open().status, 200);
+}
+
 // A page of an allowed origin can read why it was refused, and traces do not end there.
 TEST_F(Guard, RefusalsHaveTheHeadersOfAnswers) {
   service_options_.access.api_key = "k";
@@ -237,6 +261,41 @@ TEST_F(Guard, RefusalsHaveTheHeadersOfAnswers) {
     EXPECT_EQ(reply.headers["vary"], "Origin") << path;
     EXPECT_EQ(reply.headers["traceparent"], trace) << path;
   }
+}
+
+// Those of a connection too, which ask nobody what to do.
+TEST_F(Guard, RefusalsOfConnectionsHaveThemToo) {
+  service_options_.access.cors = "https://desk.example.org";
+  http_options_.header_timeout = http_options_.pause_timeout = milliseconds(300);
+  http_options_.drain_grace = milliseconds(1500);
+  start();
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const auto begun = [&](std::string_view length) {
+    return fmt::format(
+        "POST /v1/forecast HTTP/1.1\r\nHost: localhost\r\nOrigin: https://desk.example.org\r\n"
+        "traceparent: {}\r\nContent-Length: {}\r\n\r\n",
+        trace, length);
+  };
+  const auto expect_headers = [&](int status, Client& client) {
+    Reply reply = client.receive();
+    EXPECT_EQ(reply.status, status);
+    EXPECT_EQ(reply.headers["access-control-allow-origin"], "https://desk.example.org") << status;
+    EXPECT_EQ(reply.headers["traceparent"], trace) << status;
+  };
+  Client large = connect(), slow = connect(), twice = connect(), last = connect();
+  large.send(begun("18446744073709551615"));
+  expect_headers(413, large);
+  slow.send(begun("10"));
+  expect_headers(408, slow);
+  twice.send(begun("5, 5"));
+  expect_headers(400, twice);
+  const std::string whole = begun("2");
+  last.send(whole.substr(0, 20));
+  std::this_thread::sleep_for(milliseconds(100));
+  http_->drain();
+  std::this_thread::sleep_for(milliseconds(50));
+  last.send(whole.substr(20));
+  expect_headers(503, last);
 }
 
 TEST(GuardTrace, IsWhatTheStandardSays) {

@@ -19,6 +19,13 @@ TEST_F(Http, RefusesWhatIsNoRequest) {
     return fmt::format("POST /v1/forecast HTTP/1.1\r\nHost: localhost\r\n{}\r\n{}", headers, body);
   };
   expect_refused(400, post_with("Content-Length: 5\r\nContent-Length: 6\r\n", "hello"));
+  expect_refused(400, post_with("Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
+                 "2 Content-Length headers");
+  expect_refused(400, post_with("Content-Length: 5, 5\r\n", "hello"), "expected one length");
+  expect_refused(400, post_with("Content-Length: 5,6\r\n", "hello"));
+  expect_refused(400,
+                 "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+                 "Content-Length: 0\r\n\r\n");
   expect_refused(400,
                  post_with("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"));
   expect_refused(400,
@@ -230,13 +237,15 @@ TEST_F(Http, AFullQueueSaysWhenToComeBack) {
     clients.back().send(request_text("POST", "/v1/forecast", slow));
   }
   int refused = 0;
-  for (int i = 2; i < 6; ++i) {
-    const Reply reply = clients[static_cast<std::size_t>(i)].receive();
+  for (Client& client : clients) {
+    const Reply reply = client.receive();
     if (reply.status != 429) continue;
     ++refused;
     EXPECT_EQ(reply.headers.at("retry-after"), "1");
   }
   EXPECT_GE(refused, 2);
+  EXPECT_NE(service_->metrics().find(fmt::format("\ntoto_queue_full_total {}\n", refused)),
+            std::string::npos);
 }
 
 TEST_F(Http, WorkOfClientsThatLeftIsCancelled) {
@@ -255,6 +264,14 @@ TEST_F(Http, WorkOfClientsThatLeftIsCancelled) {
   }
   EXPECT_EQ(service_->scheduler().depth(), 0u);
   EXPECT_EQ(post("/v1/forecast", kForecast).status, 200);
+  // Nothing has failed: people close pages all day.
+  const auto counted = [&](std::string_view line) {
+    return service_->metrics().find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(soon([&] { return counted("toto_errors_total{kind=\"client_left\"} 1\n"); }));
+  EXPECT_TRUE(counted("toto_errors_total{kind=\"unavailable\"} 0\n"));
+  EXPECT_TRUE(counted("toto_requests_total{route=\"/v1/forecast\",status=\"499\"} 1\n"));
+  EXPECT_EQ(at(parsed(get("/v1/status")), "errors").integer, 0);
 }
 
 TEST_F(Http, DeadlinesEndWork) {
@@ -332,7 +349,13 @@ TEST_F(Http, RefusesAPortInUseAndBadKeyPairs) {
   EXPECT_EQ(code, ErrorCode::overloaded);
   HttpOptions tls;
   tls.port = 0;
-  tls.tls_cert = tls.tls_key = model() + "/config.json";
+  tls.tls_cert = model() + "/config.json";
+  tls.tls_key = model() + "/no-such-key.pem";
+  EXPECT_NE(testing::error_of([&] { HttpServer other(tls, *service_); }, &code)
+                .find("no-such-key.pem: cannot be read: No such file"),
+            std::string::npos);
+  EXPECT_EQ(code, ErrorCode::not_found);
+  tls.tls_key = tls.tls_cert;
   EXPECT_NE(testing::error_of([&] { HttpServer other(tls, *service_); }, &code).find("certificate"),
             std::string::npos);
 }

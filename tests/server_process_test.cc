@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "sanitized.h"
 #include "serve_fixture.h"
 #include "server_fixture.h"
 
@@ -246,6 +247,7 @@ TEST_F(ServeProcess, EndsInTimeWhateverCannotBeInterrupted) {
 
 // However many connections are allowed, the system may allow fewer: who waits in silence goes.
 TEST_F(ServeProcess, DescriptorsThatRunOutAreTakenFromTheIdle) {
+  if (kSanitized) GTEST_SKIP() << "to look at an object the sanitizer opens a pipe";
   serve({"--port", "0"});
   const auto open_files = [&] {
     return std::distance(
@@ -304,6 +306,65 @@ TEST_F(ServeProcess, ALogThatNobodyReadsHoldsUpNobody) {
   EXPECT_TRUE(loses_lines(100));
   close(reader);
   EXPECT_EQ(stop().exit_code, 0);
+}
+
+// Events are written by the threads that answer, one of them by the engine's.
+TEST_F(ServeProcess, AStderrThatNobodyReadsHoldsUpNobody) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::vector<std::string> words = {command_,    "serve", "--port", "0",
+                                    "--api-key", "k",     "--log",  "-"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::string home = "HOME=" + folder_.path();
+  const std::vector<char*> variables = {home.data(), nullptr};
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execve(argv[0], argv.data(), variables.data());
+    _exit(127);
+  }
+  std::string said;
+  for (char byte = 0; !has(said, "ready: ") && read(ends[0], &byte, 1) == 1;) said += byte;
+  port_ = said.substr(said.find("127.0.0.1:") + 10);
+  port_.resize(port_.find('\n'));
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);  // of both processes: their one description
+  while (write(ends[1], said.data(), said.size()) > 0) {
+  }
+  fcntl(ends[1], F_SETFL, 0);
+  const std::string key = "Authorization: Bearer k\r\n";
+  Client client(port());
+  for (const auto& [path, body] :
+       {std::pair("/v1/mode", R"({"mode": "reference"})"), std::pair("/v1/forecast", kForecast),
+        std::pair("/v1/mode", R"({"mode": "default"})"), std::pair("/v1/forecast", kForecast)}) {
+    client.send(request_text("POST", path, body, key));
+    EXPECT_EQ(client.receive(seconds(20)).status, 200) << path;
+  }
+  const auto lost = [&] {
+    client.send(request_text("GET", "/metrics", {}, key));
+    const std::string text = client.receive(seconds(20)).body;
+    const std::string name = "\ntoto_log_lines_lost_total ";
+    return text.empty() ? -1 : std::stoi(text.substr(text.find(name) + name.size()));
+  };
+  EXPECT_GE(lost(), 2) << "events too are counted";
+  client.close();
+  const auto begin = Clock::now();
+  kill(pid, SIGTERM);
+  int status = -1;
+  while (waitpid(pid, &status, WNOHANG) == 0 && Clock::now() - begin < seconds(15)) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  if (status == -1) {
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+  }
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

@@ -243,6 +243,9 @@ TEST_F(Routes, OpenInferenceProtocolRefusals) {
     expect("at most 64", fmt::format(R"({{"inputs": [{}], "outputs": [{}]}})", good, many));
   }
   expect("twice", fmt::format(R"({{"inputs": [{}, {}]}})", good, good));
+  std::string many = good;
+  for (int i = 0; i < 16; ++i) many += "," + good;
+  expect("17 entries, expected at most 16", fmt::format(R"({{"inputs": [{}]}})", many));
 }
 
 TEST_F(Routes, Nixtla) {
@@ -425,6 +428,22 @@ TEST_F(Routes, MetricsAndStatus) {
   EXPECT_EQ(at(status, "mode").string, "default");
   EXPECT_EQ(at(at(status, "latency_ms"), "count").integer, 1);
   EXPECT_EQ(post("/v1/mode", R"({"mode": "reference"})").status, 403);
+}
+
+// Whatever forecasts is timed as a forecast, and sessions travel in batches of one.
+TEST_F(Routes, EveryForecastCounts) {
+  const Json opened = parsed(post("/v1/sessions", R"({"series": {"values": [1, 2, 3]}})"));
+  const std::string path = "/v1/sessions/" + at(opened, "session").string;
+  parsed(post(path + "/append", R"({"values": [4], "horizon": 2})"));
+  parsed(post(path + "/forecast", R"({"horizon": 2})"));
+  const std::string series = R"({"series": {"y": [1, 2, 3, 4, 5, 6], "sizes": [6]}, "h": 1})";
+  for (const char* route : {"/v2/cross_validation", "/v2/anomaly_detection"}) {
+    parsed(post(route, series));
+  }
+  EXPECT_TRUE(
+      soon([&] { return at(at(parsed(get("/v1/status")), "latency_ms"), "count").integer == 4; }));
+  EXPECT_NE(get("/metrics").body.find("\ntoto_batch_size_count 4\n"), std::string::npos)
+      << get("/metrics").body;
 }
 
 }  // namespace

@@ -94,8 +94,11 @@ TEST_F(ShadowTest, RollsBackUntilToldOtherwise) {
   for (std::size_t i = 0; i < before.size(); ++i) {
     EXPECT_NEAR(rolled[i], before[i], 1e-4 * std::abs(before[i]));
   }
+  const std::string comparing = "\ntoto_shadow_enabled 1\n";
+  EXPECT_EQ(service_->metrics().find(comparing), std::string::npos) << "nothing to compare";
   EXPECT_EQ(post("/v1/mode", R"({"mode": "default"})", kKey).status, 200);
   EXPECT_EQ(mode(), "default");
+  EXPECT_NE(service_->metrics().find(comparing), std::string::npos);
   EXPECT_FALSE(service_->shadow_state().rolled_back);
   EXPECT_EQ(mean(forecast(1).body), before) << "loaded anew, the weights are right again";
 }
@@ -189,6 +192,18 @@ TEST_F(ShadowTest, ReplansAreCountedOnceWhateverIsSwitched) {
   }
 }
 
+TEST_F(ShadowTest, SessionsWarmUpTheEngineToo) {
+  service_options_.shadow.rate = 0;
+  service_options_.scheduler.warm_up = 1;
+  service_options_.mode = Mode::reduce_overhead;
+  start();
+  const Json opened = parsed(post("/v1/sessions", R"({"series": {"values": [1, 2, 3]}})", kKey));
+  const std::string path = "/v1/sessions/" + at(opened, "session").string + "/forecast";
+  parsed(post(path, R"({"horizon": 8})", kKey));
+  forecast(1, "\"horizon\": 40");
+  EXPECT_GT(at(parsed(get("/v1/status", kKey)), "replans").integer, 0) << "a plan after warm-up";
+}
+
 TEST_F(ShadowTest, SessionsSurviveASwitchOfModes) {
   start();
   const Series series = walk(3, 60);
@@ -213,17 +228,96 @@ TEST_F(ShadowTest, AShareOfForecastsIsChecked) {
   EXPECT_EQ(after(2).checked, 2);
 }
 
+constexpr int kContext = 4096;
+
 TEST(Deviation, IsRelativeAndNeverForgivesNan) {
   const Series series = walk(1, 32);
   Forecast a;
+  a.num_variates = 1;
   a.horizon = 2;
   a.mean = {100, 200};
   Forecast b = a;
-  EXPECT_EQ(deviation(series, a, b), 0);
+  EXPECT_EQ(deviation(series, a, b, kContext), 0);
   b.mean = {101, 201};
-  EXPECT_NEAR(deviation(series, a, b), 1.0 / (151 + 5), 1e-3);
+  EXPECT_NEAR(deviation(series, a, b, kContext), 1.0 / (151 + 5), 1e-3);
   b.mean = {NAN, 201};
-  EXPECT_TRUE(std::isinf(deviation(series, a, b)));
+  EXPECT_TRUE(std::isinf(deviation(series, a, b, kContext)));
+}
+
+// A forecast is as wrong as it is, whatever stands where the model does not look.
+TEST(Deviation, IsMeasuredByWhatTheModelSees) {
+  Forecast live;
+  live.num_variates = 1;
+  live.horizon = 2;
+  live.mean = {1, 2};
+  Forecast exact = live;
+  exact.mean = {1.5, 2};
+  const Series seen{.values = {1, 2, 1, 2}};
+  const double right = deviation(seen, live, exact, 4);
+  EXPECT_GT(right, 0.05);
+  EXPECT_EQ(deviation({.values = {1e9F, 1, 2, 1, 2}}, live, exact, 4), right) << "older points";
+  EXPECT_EQ(deviation({.values = {1, 1e9F, 2, 1, 2}, .mask = {1, 0, 1, 1, 1}}, live, exact, 5),
+            deviation({.values = {1, 2, 1, 2}}, live, exact, 5))
+      << "values that do not count";
+  // Beside a variate a thousand million times as large.
+  const Series beside{.num_variates = 2, .values = {1, 2, 1, 2, 1e9F, -1e9F, 1e9F, -1e9F}};
+  live.num_variates = exact.num_variates = 2;
+  live.mean = {1, 2, 1e9F, 1e9F};
+  exact.mean = {1.5, 2, 1e9F, 1e9F};
+  live.quantiles = exact.quantiles = live.mean;
+  live.quantiles.insert(live.quantiles.end(), {1, 2, 1e9F, 1e9F});
+  exact.quantiles.insert(exact.quantiles.end(), {1.5, 2, 1e9F, 1e9F});
+  EXPECT_NEAR(deviation(beside, live, exact, 4), right * 2 / 3, 0.1 * right);
+  std::swap(live.quantiles, exact.quantiles);
+  EXPECT_TRUE(std::isfinite(deviation(beside, live, exact, 4)));
+}
+
+// What waits to be compared, or is being compared, when another engine takes over, says nothing
+// about that one.
+TEST(ShadowChecks, AreOfTheEngineThatAnswers) {
+  const testing::TemporaryFolder folder;
+  const std::string model = testing::made_model(folder);
+  const auto engine = std::make_shared<const Engine>(Engine::load(model, {.threads = 1}));
+  std::promise<void> go;
+  std::atomic<bool> loading{false}, current{true};
+  std::atomic<int> exceeded{0};
+  ShadowWork work;
+  work.load = [&, gone = go.get_future().share()] {
+    loading = true;
+    gone.wait();
+    return Engine::load(model, {.mode = Mode::reference, .threads = 1});
+  };
+  work.is_current = [&](const ActiveEngine& active) { return active.number == 1 && current; };
+  work.exceeded = [&](double, const std::string&, const ActiveEngine&) { ++exceeded; };
+  Shadow shadow({.rate = 1, .bound = 0}, work);
+  const ActiveEngine active{.engine = engine, .number = 1};
+  const Series series = walk(1, 64);
+  Forecast wrong = engine->forecast(series, {.horizon = 4});
+  wrong.mean[0] += 1;
+  const auto offer = [&](int count) {
+    for (int i = 0; i < count; ++i) shadow.offer(series, {.horizon = 4}, wrong, active);
+  };
+  const auto wait = [&](const std::function<bool()>& holds) {
+    const auto until = Clock::now() + std::chrono::seconds(60);
+    while (!holds() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(2));
+    return holds();
+  };
+  offer(5);
+  ASSERT_TRUE(wait([&] { return loading.load(); }));
+  current = false;  // while the first is at hand and four wait
+  shadow.engine_switched(false);
+  go.set_value();
+  ASSERT_TRUE(wait([&] { return shadow.state().dropped == 1; }));
+  EXPECT_EQ(shadow.state().checked, 0);
+  EXPECT_EQ(exceeded, 0);
+  current = true;
+  offer(1);
+  ASSERT_TRUE(wait([&] { return exceeded == 1; }));
+  EXPECT_EQ(shadow.state().checked, 1) << "and nothing else waited";
+  EXPECT_GT(shadow.state().worst_deviation, 0);
+  shadow.engine_switched(true);
+  EXPECT_EQ(shadow.state().worst_deviation, 0) << "of the engine that answers now nothing is known";
+  EXPECT_TRUE(shadow.state().rolled_back);
 }
 
 }  // namespace

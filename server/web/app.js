@@ -92,6 +92,7 @@ function startKey() {
     const given = await askForKey("");
     if (given === null) return;
     setKey(given);
+    watch(!byId("status").hidden);
     start();
   });
 }

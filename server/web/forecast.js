@@ -20,7 +20,8 @@ const kSlack = 150; // ms between a slider's move and the request
 
 const state = {name: "", csv: "", table: null, answer: null, levels: null};
 let chart = null;
-let running = null; // the request whose answer is wanted
+// From a file or a moved slider to the chart: what is wanted now, and whether its table is read yet.
+let running = null;
 
 const chosenSeries = () => state.table.series[byId("series").selectedIndex] || state.table.series[0];
 
@@ -47,17 +48,32 @@ function nest(moved) {
   if (Number(inner.value) >= Number(outer.value)) inner.value = Number(outer.value) - 1;
 }
 
-function fail(error) {
-  if (error.name === "AbortError") return;
-  say(byId("forecast-error"), error.message);
+// Does it instead of whatever was on its way, which ends. `task(signal, mine)` throws when it must.
+async function only(task) {
+  running?.controller.abort();
+  const mine = (running = {controller: new AbortController(), reading: false});
+  byId("plot").classList.add("busy");
+  say(byId("forecast-error"), "");
+  try {
+    await task(mine.controller.signal, mine);
+  } catch (error) {
+    if (running === mine) say(byId("forecast-error"), error.message);
+  } finally {
+    if (running === mine) {
+      running = null;
+      allowChoices(true);
+      byId("plot").classList.remove("busy");
+    }
+  }
 }
 
 // ------------------------------------------------------------------------------------------ reading
 
-async function read(name, csv, columns) {
+async function read(signal, name, csv, columns) {
   const body = {csv, name};
   if (columns) body.columns = columns;
-  const table = await getJson("/v1/series", {body});
+  const table = await getJson("/v1/series", {body, signal});
+  signal.throwIfAborted();
   Object.assign(state, {name, csv, table});
   setOptions(
     byId("series"),
@@ -74,31 +90,33 @@ async function read(name, csv, columns) {
   }
 }
 
-async function load(name, csv, columns) {
-  say(byId("forecast-error"), "");
-  try {
-    await read(name, csv, columns);
-  } catch (error) {
-    return fail(error);
-  }
-  await forecast(false);
+// What can be chosen of a table, until another one was asked for.
+function allowChoices(allowed) {
+  for (const id of ["series", "column"]) byId(id).disabled = !allowed;
 }
+
+// `text(signal)` gets the CSV.
+const load = (name, text, columns) =>
+  only(async (signal, mine) => {
+    mine.reading = true;
+    allowChoices(Boolean(columns));
+    await read(signal, name, await text(signal), columns);
+    mine.reading = false;
+    allowChoices(true);
+    await forecast(signal, false);
+  });
 
 export async function loadSample() {
   const [file, , horizon] = kSamples.find(([id]) => id === byId("sample").value);
   byId("horizon").value = horizon;
   byId("file-name").textContent = "long, wide or bars";
-  try {
-    await load(`${file}.csv`, await getText(`/web/${file}.csv`));
-  } catch (error) {
-    fail(error);
-  }
+  await load(`${file}.csv`, signal => getText(`/web/${file}.csv`, {signal}));
 }
 
-async function loadFile([file]) {
+function loadFile([file]) {
   byId("sample").value = "";
   byId("file-name").textContent = file.name;
-  await load(file.name, await file.text());
+  load(file.name, () => file.text());
 }
 
 // -------------------------------------------------------------------------------------- forecasting
@@ -120,25 +138,20 @@ function wanted(series) {
   };
 }
 
-async function forecast(keepView) {
-  if (!state.table) return;
-  running?.abort();
-  const mine = (running = new AbortController());
+async function forecast(signal, keepView) {
   const series = chosenSeries(),
     body = wanted(series);
-  byId("plot").classList.add("busy");
-  say(byId("forecast-error"), "");
   const started = performance.now();
-  try {
-    const answer = await getJson("/v1/forecast", {body, signal: mine.signal});
-    state.answer = answer;
-    state.levels = body.quantiles;
-    show(series, answer, performance.now() - started, keepView);
-  } catch (error) {
-    fail(error);
-  } finally {
-    if (running === mine) byId("plot").classList.remove("busy");
-  }
+  const answer = await getJson("/v1/forecast", {body, signal});
+  signal.throwIfAborted();
+  state.answer = answer;
+  state.levels = body.quantiles;
+  show(series, answer, performance.now() - started, keepView);
+}
+
+// The table that is there, with what is chosen now. One on its way is forecast with it anyway.
+function again(keepView) {
+  if (state.table && !running?.reading) only(signal => forecast(signal, keepView));
 }
 
 // ------------------------------------------------------------------------------------------ showing
@@ -309,22 +322,24 @@ export function startForecast() {
   );
   byId("sample").firstElementChild.disabled = true;
   showLevels();
-  takeFiles(byId("drop"), byId("file"), files => loadFile(files).catch(fail));
+  takeFiles(byId("drop"), byId("file"), loadFile);
   byId("sample").addEventListener("change", loadSample);
-  byId("series").addEventListener("change", () => forecast(false));
-  byId("column").addEventListener("change", () => load(state.name, state.csv, [byId("column").value]));
+  byId("series").addEventListener("change", () => again(false));
+  byId("column").addEventListener("change", () =>
+    load(state.name, () => state.csv, [byId("column").value]),
+  );
   byId("forecast-form").addEventListener("submit", event => {
     event.preventDefault();
-    forecast(true);
+    again(true);
   });
-  for (const id of ["horizon", "context"]) byId(id).addEventListener("change", () => forecast(true));
+  for (const id of ["horizon", "context"]) byId(id).addEventListener("change", () => again(true));
   let timer = 0;
   for (const id of ["outer", "inner"]) {
     byId(id).addEventListener("input", () => {
       nest(id);
       showLevels();
       clearTimeout(timer);
-      timer = setTimeout(() => forecast(true), kSlack);
+      timer = setTimeout(() => again(true), kSlack);
     });
   }
   byId("zoom-in").addEventListener("click", () => chart.zoom(0.7));

@@ -9,6 +9,7 @@ const kInterval = 2000,
   kKept = 150; // samples: five minutes
 const samples = [];
 let timer = 0;
+let watches = 0; // begun so far: only the latest goes on
 
 const number = (value, decimals = 0) => formatValue(value, decimals);
 const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
@@ -146,6 +147,7 @@ export function showEngine(status) {
     : "loading the model";
 }
 
+// Whether it is worth asking again: not without a key, for which somebody was asked in vain.
 export async function refresh() {
   try {
     const status = await getJson("/v1/status");
@@ -156,20 +158,21 @@ export async function refresh() {
     if (status.mode && document.activeElement !== byId("mode") && !byId("mode").dataset.chosen)
       byId("mode").value = status.mode;
     say(byId("status-error"), "");
-    return status;
+    return true;
   } catch (error) {
     say(byId("status-error"), error.message);
-    return null;
+    return error.status !== 401;
   }
 }
 
 // Asks again and again while the view is open and the tab in front.
 export function watch(open) {
   clearTimeout(timer);
+  const mine = ++watches;
   if (!open) return;
   const again = async () => {
-    if (!document.hidden) await refresh();
-    timer = setTimeout(again, kInterval);
+    const goesOn = document.hidden || (await refresh());
+    if (goesOn && mine === watches) timer = setTimeout(again, kInterval);
   };
   again();
 }

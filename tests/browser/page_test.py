@@ -244,6 +244,77 @@ class PageTest(unittest.TestCase):
                 time.sleep(1.5)
             self.keep(page, "status")
 
+    def count_status_requests(self, page):
+        return page.run("performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/status')).length")
+
+    def test_nobody_asks_for_a_status_that_nobody_looks_at(self):
+        page = self.open_with_forecast()
+        # Left while the answer is on its way, several times.
+        for _ in range(4):
+            page.run("document.querySelector('#tab-status').click(); document.querySelector('#tab-forecast').click()")
+        page.run("new Promise(resolve => setTimeout(resolve, 1000))")
+        before = self.count_status_requests(page)
+        page.run("new Promise(resolve => setTimeout(resolve, 5000))")
+        self.assertEqual(self.count_status_requests(page), before)
+        # Come back to as often, it asks once every two seconds.
+        for _ in range(4):
+            page.run("document.querySelector('#tab-forecast').click(); document.querySelector('#tab-status').click()")
+        page.run("new Promise(resolve => setTimeout(resolve, 1000))")
+        before = self.count_status_requests(page)
+        page.run("new Promise(resolve => setTimeout(resolve, 5000))")
+        self.assertIn(self.count_status_requests(page) - before, (1, 2, 3))
+
+    def test_a_key_that_was_declined_is_not_asked_for_again(self):
+        page = self.open(self.locked_service, path="/#status")
+        page.wait("document.querySelector('#key-dialog').open")
+        page.click("#key-cancel")
+        page.run("new Promise(resolve => setTimeout(resolve, 5000))")
+        self.assertFalse(page.run("document.querySelector('#key-dialog').open"))
+        self.assertIn("API key", page.text("#status-error"))
+        # Who has one after all gets what it opens.
+        page.click("#key-button")
+        page.wait("document.querySelector('#key-dialog').open")
+        page.type(KEY)
+        page.key("Enter")
+        page.wait("document.querySelector('#cards').textContent.includes('p99')")
+        before = self.count_status_requests(page)
+        page.run("new Promise(resolve => setTimeout(resolve, 3000))")
+        self.assertGreater(self.count_status_requests(page), before)
+
+    def test_what_was_chosen_last_is_shown_whatever_arrives_last(self):
+        page = self.open_with_forecast()
+        # The first table asked for takes its time.
+        page.run(
+            "const ask = window.fetch; let slow = true; window.fetch = async (path, options) => {"
+            " const answer = ask(path, options); if (path !== '/v1/series' || !slow) return answer;"
+            " slow = false; await answer; await new Promise(resolve => setTimeout(resolve, 1500)); return answer; }"
+        )
+        page.choose("#sample", "electricity")
+        page.run("new Promise(resolve => setTimeout(resolve, 300))")
+        page.choose("#sample", "AirPassengers")
+        page.wait("document.querySelector('#subtitle').textContent.includes('AirPassengers')")
+        page.run("new Promise(resolve => setTimeout(resolve, 2500))")
+        page.wait(FORECAST_SHOWN)
+        self.assertIn("AirPassengers", page.text("#subtitle"))
+        self.assertIn("36 steps", page.text("#subtitle"))
+        # A slider moved meanwhile neither ends the reading nor brings the old table back.
+        page.run(
+            "const plain = window.fetch; window.fetch = async (path, options) => {"
+            " if (path === '/v1/series') await new Promise(resolve => setTimeout(resolve, 1000));"
+            " return plain(path, options); }"
+        )
+        page.choose("#sample", "BTCUSD")
+        page.choose("#outer", "90")
+        page.wait("document.querySelector('#subtitle').textContent.includes('BTCUSD') &&" + FORECAST_SHOWN)
+        self.assertIn("q0.95", page.text("#values"))
+        self.check_clean(page)
+
+    def test_in_a_narrow_window_the_eye_goes_where_the_keyboard_goes(self):
+        page = self.open_with_forecast(width=360, height=740)
+        top = "document.querySelector(name).getBoundingClientRect().top"
+        tops = page.run(f"['#sample', '#run', '#plot'].map(name => {top})")
+        self.assertEqual(tops, sorted(tops))
+
     def test_a_key_is_asked_for_and_an_operator_switches_modes(self):
         page = self.open(self.locked_service, dark=True)
         page.wait("document.querySelector('#key-dialog').open")

@@ -144,6 +144,13 @@ class Deploy(unittest.TestCase):
             used[rule["alert"]] = self.check_expression(rule["expr"].replace("offset 6h", ""))
         shadow = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
         self.assertIn("toto_shadow_deviation > toto_shadow_deviation_bound", shadow)
+        # What it says is a deviation, of an engine that answers: not after a rollback.
+        self.assertRegex(shadow, r"\)\s+and toto_shadow_enabled == 1$")
+        self.assertNotIn("increase", shadow)
+        self.assertIn("toto_shadow_enabled", used["TotoShadowNotChecking"])
+        self.assertEqual(used["TotoQueueFull"], {"toto_queue_full_total"})
+        errors = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoErrors")
+        self.assertNotIn("client_left", errors)
         self.assertNotRegex(shadow, r"[0-9]e-[0-9]", "the bound is the server's: --shadow-bound")
         for alert, metric in (
             ("TotoShadowDeviation", "toto_shadow_deviation"), ("TotoReplansAfterWarmUp", "toto_replans_total"),
@@ -152,8 +159,19 @@ class Deploy(unittest.TestCase):
         ):  # fmt: skip
             self.assertIn(metric, used[alert])
         document = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
-        for alert in re.findall(r"\bToto[A-Z]\w+", document):
-            self.assertIn(alert, used)
+        self.assertEqual(set(re.findall(r"\bToto[A-Z]\w+", document)), set(used))
+        for name in self.metrics:  # histograms by their own name, families by their first
+            base = re.sub(r"_(bucket|sum|count)$", "", name)
+            family = re.sub(r"^(toto_shadow)(?:_deviation|_checks)?(_\w+)$", r"\2", base)
+            self.assertTrue(f"`{base}`" in document or f"`{family}`" in document, base)
+
+    def test_what_forecasts_is_timed_as_a_forecast(self):
+        route = re.search(r'route=~"([^"]*)"', (DEPLOY / "alerts.yml").read_text(encoding="utf-8"))[1]
+        board = (DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8")
+        self.assertEqual(set(re.findall(r'route=~\\"([^"\\]*)\\"', board)), {route})
+        source = (ROOT / "server/routes.cc").read_text(encoding="utf-8")
+        for pattern, forecasts in re.findall(r'\{"POST", "([^"]+)", true, &Service::\w+(, true)?\}', source):
+            self.assertEqual(bool(re.fullmatch(route, pattern)), bool(forecasts), pattern)
 
     def test_the_dashboard_shows_what_is_emitted(self):
         board = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
@@ -188,6 +206,11 @@ class Deploy(unittest.TestCase):
         ):
             self.assertIn(hardening, settings)
         self.assertGreaterEqual(int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[1]), 10)
+        named = re.search(r"^Documentation=file:/usr/local/(\S+)$", unit, re.MULTILINE)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            install = ["cmake", "--install", Path(TOTO).parent, "--component", "documents", "--prefix", folder]
+            subprocess.run(install, check=True, capture_output=True)
+            self.assertTrue((Path(folder) / named).is_file(), named)
         if not shutil.which("systemd-analyze"):
             return
         with tempfile.TemporaryDirectory() as folder:
@@ -204,6 +227,9 @@ class Deploy(unittest.TestCase):
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
         for source in re.findall(r"^COPY (?!--)(\S+) ", text, re.MULTILINE):
             self.assertTrue((ROOT / source).exists(), source)
+        rules = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+        for folder, rest in re.findall(r"^install\(DIRECTORY (\w+)/(.*)\)$", rules, re.MULTILINE):
+            self.assertTrue("OPTIONAL" in rest or f"\nCOPY {folder} " in text, f"{folder} is installed from nowhere")
         self.check_variables(text)
         setup = (ROOT / "tools/setup.sh").read_text(encoding="utf-8")
         needed = set(re.search(r"^build=\((.*)\)$", setup, re.MULTILINE)[1].split())

@@ -1,0 +1,59 @@
+#include "line_output.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace toto::server {
+namespace {
+
+bool is_file(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+LineOutput::LineOutput(const std::string& path) {
+  // A named pipe without a reader would keep us waiting.
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+  if (fd_ < 0) {
+    fail(ErrorCode::invalid_argument, "{}: the log cannot be written: {}", path,
+         std::strerror(errno));
+  }
+  owned_ = true;
+}
+
+LineOutput::~LineOutput() {
+  if (owned_) ::close(fd_);
+}
+
+LineOutput& LineOutput::standard_error() {
+  static LineOutput output(STDERR_FILENO);
+  return output;
+}
+
+bool LineOutput::write(std::string line) {
+  const std::lock_guard lock(mutex_);
+  if (torn_) line.insert(0, 1, '\n');
+  // Room in a pipe is room for this much, and standard error may be a pipe that makes us wait for
+  // the rest.
+  if (line.size() > PIPE_BUF && !is_file(fd_)) return false;
+  pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return false;
+  const ssize_t written = ::write(fd_, line.data(), line.size());
+  if (written <= 0) return false;
+  const bool whole = written == static_cast<ssize_t>(line.size());
+  // Half a line goes again. What has no length refuses that: the next line begins a new one.
+  torn_ = !whole && ::ftruncate(fd_, ::lseek(fd_, 0, SEEK_CUR) - written) != 0;
+  return whole;
+}
+
+}  // namespace toto::server
