@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,8 +65,13 @@ class SeriesForecast(_native.Forecast):
         """By the name of their level: {"0.1": [horizon], ...}."""
         return {level_name(level): self.level_values[i] for i, level in enumerate(self.levels)}
 
-    def quantile(self, q: float) -> Float32:
-        """One of the quantiles asked for, or any that the samples give."""
+    def quantile(self, q: float | Sequence[float]) -> Float32:
+        """One of the quantiles asked for, or any that the samples give; of several levels [level, ...]."""
+        if np.ndim(q) > 0:
+            return np.stack([self.quantile(float(level)) for level in np.asarray(q).ravel()])
+        if isinstance(q, str) or not isinstance(q, (Real, np.ndarray)):
+            raise TypeError(f"the quantile is {q!r}, expected a level inside (0, 1) or a list of them")
+        q = float(q)
         for i, level in enumerate(self.levels):
             if abs(level - q) < 1e-12:
                 return np.asarray(self.level_values[i])
@@ -74,6 +81,8 @@ class SeriesForecast(_native.Forecast):
                 f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
                 f"use forecast(..., quantiles=[{q}]) or samples="
             )
+        if not 0 <= q <= 1:
+            raise ValueError(f"quantile {q} is outside the interval [0, 1]")
         return np.asarray(np.quantile(self.samples, q, axis=-2), dtype=np.float32)
 
     @property
