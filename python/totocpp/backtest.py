@@ -11,19 +11,20 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timezone
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._arrays import text_of, whole_number
+from ._arrays import is_table, text_of, whole_number
 from ._settings import seed_in_force
 from ._warnings import warn
 
 _FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.html")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Backtest:
     """What came out. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
 
@@ -31,6 +32,11 @@ class Backtest:
     lookahead: str  # the sentence of the no-lookahead proof
     warnings: list[str]
     _texts: dict[str, str] = field(repr=False)
+
+    def __repr__(self) -> str:
+        symbols = list(self.results["symbols"])
+        named = ", ".join(symbols[:3]) + (f" and {len(symbols) - 3} more" if len(symbols) > 3 else "")
+        return f"Backtest({named}; {len(self.warnings)} warnings; {self.lookahead})"
 
     @property
     def metrics(self) -> Any:
@@ -225,8 +231,23 @@ def _checked(
     }
 
 
+def _local_days_or_utc(times: Any) -> Any:
+    """Times of one zone throughout, where summer time would make two of one.
+
+    Days stay those of the exchange, since midnight there may be the day before in UTC; other times are UTC.
+    """
+    times = list(times)
+    if not times or any(getattr(time, "tzinfo", None) is None for time in times):
+        return times
+    if all((time.hour, time.minute, time.second, time.microsecond) == (0, 0, 0, 0) for time in times):
+        return [time.date() for time in times]
+    return [time.astimezone(timezone.utc) for time in times]
+
+
 def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
     """A DataFrame as the file the reader checks: one reader, one set of rules."""
+    if not is_table(frame):
+        raise TypeError(f"{symbol}: {type(frame).__name__}, expected a DataFrame with open, high, low and close")
     columns = {str(name).lower(): name for name in frame.columns}
     missing = [name for name in ("open", "high", "low", "close") if name not in columns]
     if missing:
@@ -234,7 +255,7 @@ def _write_bars(symbol: str, frame: Any, folder: Path) -> str:
     if not symbol or "/" in symbol or symbol.startswith("."):
         raise ValueError(f"the symbol is {symbol!r}, expected a name that can be a file's")
     time = next((columns[name] for name in ("date", "timestamp", "ds", "time") if name in columns), None)
-    times = frame.index if time is None else frame[time]
+    times = _local_days_or_utc(frame.index if time is None else frame[time])
     path = folder / f"{symbol}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -254,6 +275,8 @@ def run_backtest(engine: _native.Engine, info: Mapping[str, Any], data: Any, set
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
             raise TypeError(f"backtest has no setting {name}; {hint}")
     checked = _checked(**settings)
+    if is_table(data):
+        raise TypeError(f'data is a {type(data).__name__}, expected symbols with their frames: {{"AAPL": frame}}')
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     elif not isinstance(data, Iterable):
