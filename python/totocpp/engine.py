@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,9 +30,15 @@ from .backtest import Backtest, run_backtest
 from .forecasts import SeriesForecast
 
 if TYPE_CHECKING:
+    from typing import overload
+
     from typing_extensions import Unpack
 
     from ._options import BacktestSettings, ForecastOptions, ManySeries, OneSeries
+else:
+
+    def overload(function):  # typing's keeps the function, and with it this module, for ever
+        return function
 
 DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MAX_HORIZON = 100_000
