@@ -89,9 +89,11 @@ def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile
 
     Wrappers have two switches, one of them off by default: either of them asks for compiling.
     """
-    given = [name for name, switch in (("torch_compile", torch_compile), ("compile_model", compile_model)) if switch is not None]
+    switches = {"torch_compile": torch_compile, "compile_model": compile_model}
+    given = [name for name, switch in switches.items() if switch is not None]
     if not given or torch_compile or compile_model:
-        return None if compile_mode is None else str(mode_of_torch("compile_mode", compile_mode))
+        mode: str | None = mode_of_torch("compile_mode", compile_mode)
+        return mode
     if compile_mode is not None and compile_mode != "reference":
         warn(f"compile_mode={compile_mode!r} has no effect: {given[0]} is False, which is reference mode")
     return "reference"
@@ -99,13 +101,11 @@ def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile
 
 def _dtype_in(mode: str | None, torch_dtype: Any) -> str | None:
     """As _dtype_of, but what reference mode does not have is said and becomes float32."""
-    dtype, origin = _dtype_of(torch_dtype), f"torch_dtype={str(torch_dtype)!r}"
-    if mode != "reference":
+    dtype = _dtype_of(torch_dtype)
+    found = variable("TOTO_DTYPE") if dtype is None else None
+    if mode != "reference" or (found[1] if found else dtype) not in ("bf16", "int8"):
         return dtype
-    if dtype is None and (found := variable("TOTO_DTYPE")):
-        dtype, origin = found[1], f"TOTO_DTYPE={found[1]!r}"
-    if dtype in (None, "f32", "f64"):
-        return dtype
+    origin = f"TOTO_DTYPE={found[1]!r}" if found else f"torch_dtype={str(torch_dtype)!r}"
     warn(f"{origin} has no meaning in reference mode, which has no such weights; float32 is used")
     return "f32"
 

@@ -105,7 +105,8 @@ class Arrow(unittest.TestCase):
         expected = engine().forecast(gap, 2).mean
         for given in (pa.array(gap), pa.chunked_array([gap]), pa.array([1, None, 3])):
             np.testing.assert_array_equal(engine().forecast(given, 2).mean, expected)
-        for table in (pa.table({"a": wave(60), "b": wave(60, level=3)}), pa.record_batch({"a": wave(60), "b": wave(60, level=3)})):
+        series = {"a": wave(60), "b": wave(60, level=3)}
+        for table in (pa.table(series), pa.record_batch(series)):
             columns = engine().forecast(table, 2)
             self.assertEqual([(f.id, f.context_length) for f in columns], [("a", 60), ("b", 60)])
             np.testing.assert_array_equal(columns[1].mean, engine().forecast(wave(60, level=3), 2).mean)
