@@ -17,7 +17,16 @@ def level_name(level: float) -> str:
     return repr(float(level))
 
 
-class SeriesForecast(_native.Forecast):
+if TYPE_CHECKING:
+    from .forecaster import Forecast
+
+    class _Base(_native.Forecast, Forecast):
+        """Forecast.register() is not seen by type checkers."""
+else:
+    _Base = _native.Forecast
+
+
+class SeriesForecast(_Base):
     """The forecast of one series.
 
     Arrays are [horizon]; of a multivariate series [variates, horizon]. They are made of the engine's

@@ -1,4 +1,4 @@
-"""pandas, Nixtla's frames, GluonTS."""
+"""pandas, pyarrow, Nixtla's frames, GluonTS, type checkers."""
 
 from __future__ import annotations
 
@@ -359,6 +359,33 @@ class GluonTs(unittest.TestCase):
         self.assertEqual((again.engine.dtype, again.engine.threads, again.quantiles), ("int8", 1, (0.1, 0.5)))
         for ours, theirs in zip(again.predict(self.dataset()), predictor.predict(self.dataset())):
             np.testing.assert_array_equal(ours.samples, theirs.samples)
+
+
+@needs("mypy")
+class Types(unittest.TestCase):
+    def test_what_a_checker_reads(self) -> None:
+        import subprocess
+        import sys
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
+        lines = {
+            "reveal_type(engine.forecast([1.0, None], 4))": 'Revealed type is "totocpp.forecasts.SeriesForecast"',
+            "reveal_type(engine.forecast([[1.0], [2.0]], 4))": 'Revealed type is "list[totocpp.forecasts.SeriesForecast]"',
+            "reveal_type(engine.forecast({'a': [1.0]}))": 'Revealed type is "list[totocpp.forecasts.SeriesForecast]"',
+            "one: totocpp.Forecast = engine.session([1.0]).forecast(3)": "",
+            "engine.backtest('x.csv', windoes=3)": 'Unexpected keyword argument "windoes"',
+            "engine.forecast([1.0], samples='x')": "No overload variant",
+        }
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "user.py"
+            path.write_text("import totocpp\nengine = totocpp.Engine.from_pretrained()\n" + "\n".join(lines) + "\n")
+            mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder + "/cache", "user.py"]
+            said = subprocess.run(mypy, cwd=folder, capture_output=True, text=True).stdout
+        for number, (line, wanted) in enumerate(lines.items(), 3):
+            here = [answer for answer in said.splitlines() if answer.startswith(f"user.py:{number}: ")]
+            with self.subTest(line):
+                self.assertTrue(wanted in here[0] if wanted else not here, said)
 
 
 if __name__ == "__main__":
