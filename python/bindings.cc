@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "running_calls.h"
 
 namespace toto::python {
 namespace {
@@ -75,6 +76,7 @@ NB_MODULE(_native, module) {
   bind_session(module);
   bind_backtest(module);
   bind_verify(module);
+  bind_exit(module);
 }
 
 }  // namespace toto::python

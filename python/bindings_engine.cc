@@ -136,7 +136,7 @@ nb::dict info(const EngineHandle& handle) {
 }
 
 nb::dict timings(EngineHandle& handle) {
-  const Timings timings = handle.run([](const Engine& engine, auto) { return engine.timings(); });
+  const Timings timings = handle.counters().timings;
   nb::dict result;
   result["load"] = timings.load;
   result["prefill"] = timings.prefill;
@@ -181,21 +181,13 @@ void bind_engine(nb::module_& module) {
           nb::sig("def remember(self, asked: tuple[typing.Any, ...], request: Request) -> None"))
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def("timings", &timings, nb::sig("def timings(self) -> dict[str, float]"))
-      .def("kv_cache_name",
-           [](EngineHandle& self) {
-             return self.run([](const Engine& engine, auto) { return engine.kv_cache_name(); });
-           })
+      .def("kv_cache_name", &EngineHandle::kv_cache_name)
       .def("finish_warm_up",
            [](EngineHandle& self) {
              self.run([](const Engine& engine, auto) { engine.finish_warm_up(); });
            })
-      .def("plans",
-           [](EngineHandle& self) {
-             return self.run([](const Engine& engine, auto) { return engine.plans(); });
-           })
-      .def("replans", [](EngineHandle& self) {
-        return self.run([](const Engine& engine, auto) { return engine.replans(); });
-      });
+      .def("plans", [](EngineHandle& self) { return self.counters().plans; })
+      .def("replans", [](EngineHandle& self) { return self.counters().replans; });
 }
 
 }  // namespace toto::python

@@ -28,10 +28,10 @@ std::string verify(const std::string& model, std::vector<std::string> goldens, b
   Interrupts interrupts;
   options.cancelled = [&interrupts] { return interrupts.pending(); };
   try {
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     return validate::json_text(validate::verify(options));
   } catch (const Error&) {
-    if (interrupts.raised()) throw nb::python_error();
+    interrupts.rethrow();
     throw;
   }
 }

@@ -4,8 +4,12 @@ namespace toto::python {
 namespace {
 
 Engine load_without_lock(const std::string& folder, const EngineOptions& options) {
-  const nanobind::gil_scoped_release released;
+  const Unlocked unlocked;
   return Engine::load(folder, options);
+}
+
+Counters counted_by(const Engine& engine) {
+  return {engine.timings(), engine.plans(), engine.replans()};
 }
 
 // As `quantiles=[0.1, 0.9]` in a call: a new list, but of the same constants.
@@ -48,12 +52,18 @@ void RecentRequest::keep(nanobind::tuple asked, nanobind::object request) {
 }
 
 bool Interrupts::pending() {
+  if (!handles_signals_) return must_end();
   const auto now = std::chrono::steady_clock::now();
   if (raised_ || now - asked_ < kPatience) return raised_;
   asked_ = now;
   const nanobind::gil_scoped_acquire acquired;
   raised_ = PyErr_CheckSignals() != 0;
   return raised_;
+}
+
+void Interrupts::rethrow() const {
+  if (raised_) throw nanobind::python_error();
+  if (must_end()) end_thread();
 }
 
 EngineHandle::EngineHandle(std::string folder, EngineOptions options)
@@ -77,7 +87,7 @@ std::shared_ptr<EngineHandle::Loaded> EngineHandle::reload() {
   if (!reload_) reload_.reset(new Reload{::getpid()});
   const std::shared_ptr<Reload> mine = reload_;
   {
-    const nanobind::gil_scoped_release released;
+    const Unlocked unlocked;
     std::call_once(mine->once, [&] {
       mine->loaded.reset(new Loaded{mine->process, Engine::load(folder_, options_)});
     });
@@ -86,6 +96,24 @@ std::shared_ptr<EngineHandle::Loaded> EngineHandle::reload() {
   loaded_ = mine->loaded;
   reload_.reset();
   return loaded_;
+}
+
+EngineHandle::Ownership::Ownership(Loaded& loaded) : loaded_(loaded) {
+  loaded.before = counted_by(loaded.engine);
+  loaded.owner = std::this_thread::get_id();
+}
+
+// Waiting for the turn would be waiting for ever: this thread has it.
+void EngineHandle::refuse_nested_call() {
+  fail(ErrorCode::internal,
+       "the engine was called from a handler of a running call: this thread is in the middle of "
+       "one, which a signal interrupted; let the handler set a flag, or raise to end the call");
+}
+
+Counters EngineHandle::counters() {
+  const std::shared_ptr<Loaded> loaded = here();
+  if (loaded->is_mine()) return loaded->before;
+  return run([](const Engine& engine, auto) { return counted_by(engine); });
 }
 
 }  // namespace toto::python

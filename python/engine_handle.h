@@ -7,29 +7,35 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "running_calls.h"
 #include "toto/toto.h"
 
 namespace toto::python {
 
 inline constexpr std::chrono::milliseconds kPatience{50};  // how long Ctrl-C may wait to be seen
 
-// Has a signal arrived whose Python handler raises? Asked between steps, without the interpreter's
-// lock, which is taken only once in a while.
+// Has a signal arrived whose Python handler raises, or does the interpreter end? Asked between
+// steps, without the interpreter's lock, which is taken only once in a while and on the main
+// thread.
 class Interrupts {
  public:
   bool pending();
-  bool raised() const { return raised_; }
+  // What the signal's handler raised, or the end of the thread; returns if it was neither.
+  void rethrow() const;
 
  private:
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
+  bool handles_signals_ = on_main_thread();
   bool raised_ = false;
 };
 
@@ -54,6 +60,12 @@ struct Scratch {
   ForecastOptions options;
 };
 
+// What an engine has counted.
+struct Counters {
+  Timings timings;
+  std::int64_t plans = 0, replans = 0;
+};
+
 class EngineHandle {
  public:
   EngineHandle(std::string folder, EngineOptions options);
@@ -66,6 +78,7 @@ class EngineHandle {
   const ModelInfo& model() const { return loaded_->engine.model(); }
   const EngineOptions& options() const { return loaded_->engine.options(); }
   pid_t process() const { return loaded_->process; }
+  std::string kv_cache_name() const { return loaded_->engine.kv_cache_name(); }
 
   RecentRequest recent;
   std::atomic<double> call_ms = 0;  // of the library's part of the latest forecast
@@ -81,25 +94,44 @@ class EngineHandle {
   template <typename Work>
   auto run(const Work& work) {
     const std::shared_ptr<Loaded> loaded = here();
+    if (loaded->is_mine()) refuse_nested_call();
     Interrupts interrupts;
     try {
-      const nanobind::gil_scoped_release released;
+      const Unlocked unlocked;
       std::unique_lock turn(loaded->turn, std::defer_lock);
       while (!turn.try_lock_for(kPatience)) {
         if (interrupts.pending()) fail(ErrorCode::cancelled, "interrupted while waiting");
       }
+      const Ownership mine(*loaded);
       return work(loaded->engine, [&interrupts] { return interrupts.pending(); });
     } catch (const Error&) {
-      if (interrupts.raised()) throw nanobind::python_error();  // what the signal's handler raised
+      interrupts.rethrow();
       throw;
     }
   }
+
+  // In a signal's handler, in the middle of a call, those of before the call.
+  Counters counters();
 
  private:
   struct Loaded {
     pid_t process;
     Engine engine;
     std::timed_mutex turn = {};
+    std::atomic<std::thread::id> owner = {};  // of the turn
+    Counters before = {};                     // its call; for the owner
+
+    bool is_mine() const { return owner == std::this_thread::get_id(); }
+  };
+  class Ownership {
+   public:
+    explicit Ownership(Loaded& loaded);
+    ~Ownership() { loaded_.owner = std::thread::id(); }
+    Ownership(const Ownership&) = delete;
+    Ownership& operator=(const Ownership&) = delete;
+
+   private:
+    Loaded& loaded_;
   };
   // A forked process on its way to an engine of its own. Made anew in each process: what another
   // one held may be locked for ever.
@@ -108,6 +140,7 @@ class EngineHandle {
     std::once_flag once = {};
     std::shared_ptr<Loaded> loaded = {};
   };
+  [[noreturn]] static void refuse_nested_call();
   // Both with the interpreter's lock, which is given up while loading.
   std::shared_ptr<Loaded> here();
   std::shared_ptr<Loaded> reload();

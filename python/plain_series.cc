@@ -194,6 +194,7 @@ bool read_number(PyObject* item, float& value) {
     PyErr_Clear();
     return false;
   }
+  if (std::abs(whole) >= 0x1p53) return false;  // it may have been rounded already
   return round_to(value, whole);
 }
 

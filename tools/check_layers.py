@@ -38,6 +38,7 @@ DOORS = {
         "python/bindings_verify.cc",
         "python/conversions.cc",
         "python/engine_handle.h",
+        "python/running_calls.h",
     },
     r"immintrin\.h": {
         "src/kernels/avx2.cc",

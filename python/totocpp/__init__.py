@@ -11,6 +11,8 @@ toto-ts and its wrappers. Adapters: totocpp.nixtla, totocpp.gluonts, totocpp.dis
 
 from __future__ import annotations
 
+import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, whose end would take our module with it
+
 from ._native import version as _version
 from .backtest import Backtest
 from .engine import Engine, Session

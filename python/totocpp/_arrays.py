@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,13 +17,56 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 
 
+def _is_from(package: str, value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == package
+
+
 def is_torch(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch"
+    return _is_from("torch", value)
+
+
+def _is_missing(value: object) -> bool:
+    """None, or pandas' NA, which float() does not take."""
+    return value is None or type(value).__name__ == "NAType"
+
+
+def _is_large(value: object) -> bool:
+    """Beyond what float64 has every whole number of, but within its range."""
+    return type(value) is int and 53 < value.bit_length() < 1024
+
+
+def _odd(value: int) -> float:
+    """A large whole number as float64, rounded to odd, so that rounding it again to float32 is rounding once."""
+    size = abs(value)
+    shift = max(0, size.bit_length() - 53)
+    digits = size >> shift
+    digits |= digits << shift != size
+    return math.copysign(math.ldexp(digits, shift), value)
+
+
+def _rounded_once(values: Any) -> Any:
+    """Lists of numbers with large whole ones as _odd() has them: among others NumPy would round them twice."""
+    if not any(isinstance(item, (list, tuple)) or _is_large(item) for item in values):
+        return values
+    return [
+        _rounded_once(item) if isinstance(item, (list, tuple)) else _odd(item) if _is_large(item) else item
+        for item in values
+    ]
+
+
+def _of_pandas(value: Any) -> npt.NDArray[Any]:
+    """Also polars' and others with to_numpy(). Kinds are looked at first: a cast would make numbers of times."""
+    kind = getattr(value.dtype, "kind", None) if hasattr(value, "dtype") else None
+    if getattr(getattr(value, "dtype", None), "na_value", None) is None or kind not in ("f", "i", "u", "b"):
+        return np.asarray(value.to_numpy())  # what is no number is refused by its own type
+    if kind == "f" or bool(value.isna().any()):  # pandas' own missing values become NaN
+        return np.asarray(value.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(value.to_numpy(dtype=np.uint64 if kind == "u" else np.int64))
 
 
 def as_array(value: Any) -> npt.NDArray[Any]:
     """The values of a list, array, pandas object or tensor, without a copy where that is possible."""
-    if isinstance(value, np.ma.MaskedArray):  # what is masked is missing
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "fiub":  # what is masked is missing
         _require_memory_for(value.size)
         return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
     if isinstance(value, np.ndarray):
@@ -31,14 +75,14 @@ def as_array(value: Any) -> npt.NDArray[Any]:
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":  # which NumPy has no name for
             value = value.float()
-    if hasattr(value, "to_numpy"):  # pandas, polars, pyarrow; pandas' own missing values become NaN
-        if getattr(getattr(value, "dtype", None), "na_value", None) is not None:
-            return np.asarray(value.to_numpy(dtype=np.float64, na_value=np.nan))
-        return np.asarray(value.to_numpy())
+    if _is_from("pyarrow", value) and hasattr(value, "null_count"):  # nulls become NaN or None
+        return np.asarray(value.to_numpy(zero_copy_only=False))
+    if hasattr(value, "to_numpy"):
+        return _of_pandas(value)
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     try:
-        return np.asarray(value)
+        return np.asarray(_rounded_once(value) if isinstance(value, (list, tuple)) else value)
     except ValueError as error:  # rows of different lengths
         raise ValueError(
             "the values have no regular shape, expected numbers or rows of equal length; "
@@ -56,16 +100,31 @@ def _require_memory_for(values: int) -> None:
         _native.require_memory(values * 2 * 4)
 
 
+def _of_objects(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
+    numbers_of = np.empty(array.shape)
+    flat = numbers_of.reshape(-1)
+    for i, item in enumerate(array.flat):
+        if _is_missing(item):
+            flat[i] = np.nan
+            continue
+        if isinstance(item, (str, bytes)):
+            raise TypeError(f"{what} holds text ({item!r}), which is no number")
+        try:
+            if isinstance(item, (np.datetime64, np.timedelta64)):  # which float() would take
+                raise TypeError
+            flat[i] = _odd(item) if _is_large(item) else float(item)
+        except OverflowError:
+            raise ValueError(f"{what} holds a whole number beyond float64, {_FLOAT32}") from None
+        except (TypeError, ValueError):
+            raise TypeError(f"{what} holds something that is no number: {item!r}") from None
+    return numbers_of
+
+
 def as_float32(value: Any, what: str = "the series") -> Float32:
     array = as_array(value)
     _require_memory_for(array.size)
     if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)  # None becomes NaN
-        except OverflowError:
-            raise ValueError(f"{what} holds a whole number beyond float64, {_FLOAT32}") from None
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{what} holds something that is no number: {error}") from None
+        array = _of_objects(array, what)
     if array.dtype.kind in "US":
         raise TypeError(f"{what} holds text, expected numbers")
     if array.dtype.kind not in "fiub":
@@ -111,25 +170,49 @@ class Inputs(NamedTuple):
     series: list[Input]
     is_one: bool  # the answer is one forecast, not a list
     has_variates: bool  # arrays of the answer keep their variate axis
+    variates: tuple[list[str], ...] | None = None  # names of each series' variates, if it came as a table
 
 
 def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return _is_missing(value) or isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _wrong_shape(array: npt.NDArray[Any], expected: str) -> ValueError:
     return ValueError(f"the series has the shape {list(array.shape)}, expected {expected}")
 
 
-def _stacked(variates: list[Float32]) -> Float32:
+def stacked(variates: list[Float32]) -> Float32:
     lengths = sorted({variate.shape for variate in variates})
     if len(lengths) > 1 or len(lengths[0]) != 1:
         raise ValueError(f"the variates have the shapes {[list(s) for s in lengths]}, expected one length for all")
     return np.stack(variates)
 
 
-def _named(values: Mapping[Any, Any]) -> tuple[list[str], list[Any]]:
-    return [str(name) for name in values], list(values.values())
+def is_table(values: object) -> bool:
+    """A DataFrame of pandas or polars, a table of pyarrow: its columns are series."""
+    return hasattr(values, "columns") and (hasattr(values, "to_numpy") or hasattr(values, "column_names"))
+
+
+def has_columns(values: object) -> bool:
+    return isinstance(values, Mapping) or is_table(values)
+
+
+def _columns(values: Any) -> tuple[list[str], list[Any]]:
+    """Of a mapping or a table. Columns of one name are told apart by their place alone."""
+    if hasattr(values, "column_names"):  # pyarrow
+        return [str(name) for name in values.column_names], list(values.columns)
+    if isinstance(values, Mapping):
+        return [str(name) for name in values], list(values.values())
+    by_place = getattr(values, "iloc", None)
+    columns = [values[name] if by_place is None else by_place[:, i] for i, name in enumerate(values.columns)]
+    return [str(name) for name in values.columns], columns
+
+
+def series_of_columns(values: Any) -> tuple[list[str], list[Float32]]:
+    names, columns = _columns(values)
+    if not columns:
+        raise ValueError("there is no series: the table has no column")
+    return names, as_float32_each(columns, names)
 
 
 def _rows(rows: Sequence[Float32], names: Sequence[str] | None, multivariate: bool) -> Inputs:
@@ -170,20 +253,23 @@ def _made_of(values: Any, multivariate: bool) -> Inputs:
         raise TypeError(f"the series is {type(values).__name__}, expected numbers")
     if _is_number(values):
         raise TypeError(f"the series is {values!r}, expected a list or an array of numbers")
-    if isinstance(values, Mapping) or (hasattr(values, "columns") and hasattr(values, "to_numpy")):
-        names, columns = _named({name: values[name] for name in (getattr(values, "columns", values))})
-        if not columns:
-            raise ValueError("there is no series: the table has no column")
-        rows = as_float32_each(columns, names)
-        return Inputs([Input("", _stacked(rows))], True, True) if multivariate else _rows(rows, names, False)
+    if has_columns(values):
+        names, rows = series_of_columns(values)
+        if multivariate:
+            return Inputs([Input("", stacked(rows))], True, True, (names,))
+        return _rows(rows, names, False)
     if isinstance(values, (list, tuple)):
         if not values:
             raise ValueError("the series is empty, expected at least one value")
+        if multivariate and all(map(has_columns, values)):
+            tables = [series_of_columns(table) for table in values]
+            inputs = _rows([stacked(rows) for _, rows in tables], None, True)
+            return inputs._replace(variates=tuple(names for names, _ in tables))
         if not _is_number(values[0]):
             rows = as_float32_each(values)
             if not multivariate or rows[0].ndim != 1:
                 return _rows(rows, None, multivariate)
-            values = _stacked(rows)
+            values = stacked(rows)
     array = as_float32(values)
     if array.ndim == 1 and not multivariate:
         return Inputs([Input(str(getattr(values, "name", None) or ""), array[np.newaxis])], True, False)

@@ -10,19 +10,20 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timezone
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _native
-from ._arrays import text_of, whole_number
+from ._arrays import is_table, text_of, whole_number
 from ._settings import seed_in_force
 from ._warnings import warn
 
 _FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.html")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Backtest:
     """What came out. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
 
@@ -30,6 +31,11 @@ class Backtest:
     lookahead: str  # the sentence of the no-lookahead proof
     warnings: list[str]
     _texts: dict[str, str] = field(repr=False)
+
+    def __repr__(self) -> str:
+        symbols = list(self.results["symbols"])
+        named = ", ".join(symbols[:3]) + (f" and {len(symbols) - 3} more" if len(symbols) > 3 else "")
+        return f"Backtest({named}; {len(self.warnings)} warnings; {self.lookahead})"
 
     @property
     def metrics(self) -> Any:
@@ -235,15 +241,30 @@ class Table(NamedTuple):
     text: bytes
 
 
+def _local_days_or_utc(times: Any) -> Any:
+    """Times of one zone throughout, where summer time would make two of one.
+
+    Days stay those of the exchange, since midnight there may be the day before in UTC; other times are UTC.
+    """
+    times = list(times)
+    if not times or any(getattr(time, "tzinfo", None) is None for time in times):
+        return times
+    if all((time.hour, time.minute, time.second, time.microsecond) == (0, 0, 0, 0) for time in times):
+        return [time.date() for time in times]
+    return [time.astimezone(timezone.utc) for time in times]
+
+
 def _table_of(symbol: str, frame: Any) -> Table:
     if not symbol:
         raise ValueError("a symbol is empty, expected a name")
+    if not is_table(frame):
+        raise TypeError(f"{symbol}: {type(frame).__name__}, expected a DataFrame with open, high, low and close")
     columns = {str(name).lower(): name for name in frame.columns}
     missing = [name for name in ("open", "high", "low", "close") if name not in columns]
     if missing:
         raise ValueError(f"{symbol}: no column {', '.join(missing)}, expected open, high, low and close")
     time = next((columns[name] for name in ("date", "timestamp", "ds", "time") if name in columns), None)
-    times = frame.index if time is None else frame[time]
+    times = _local_days_or_utc(frame.index if time is None else frame[time])
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(["date", "open", "high", "low", "close"])
@@ -275,6 +296,8 @@ def run_backtest(
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
             raise TypeError(f"backtest has no setting {name}; {hint}")
     checked = _checked(**settings)
+    if is_table(data):
+        raise TypeError(f'data is a {type(data).__name__}, expected symbols with their frames: {{"AAPL": frame}}')
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     elif not isinstance(data, Iterable):

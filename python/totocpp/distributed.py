@@ -7,7 +7,7 @@ whether it had to be repeated because a machine was lost, cannot change a bit of
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._arrays import is_table
 from .backtest import Backtest, Table, merged
 from .engine import DEFAULT_QUANTILES, Engine
 from .forecasts import level_name
@@ -32,7 +33,8 @@ class ForecastActor:
     """For Dataset.map_batches: a batch has one series a row, `unique_id` and `y` (its values).
 
     The model is loaded once an actor and runs on as many threads as the actor has CPUs. The answer
-    has one row a series: unique_id, mean and a column a quantile, each of `horizon` numbers.
+    has one row a series: unique_id, mean (and point, if `point=` is given) and a column a quantile,
+    each of `horizon` numbers.
     """
 
     def __init__(
@@ -62,17 +64,22 @@ class ForecastActor:
             **self.options,
         )
         answer = {self.id_col: ids, "mean": np.stack([forecast.mean for forecast in forecasts])}
+        if "point" in self.options:
+            answer["point"] = np.stack([forecast.point for forecast in forecasts])
         for level in self.quantiles:
             answer[level_name(level)] = np.stack([forecast.quantile(level) for forecast in forecasts])
         return answer
 
 
-_made: dict[bytes, Any] = {}
+_made: dict[tuple[Any, bytes], Any] = {}
 
 
 def _made_once(kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """kind(*arguments, **options), kept by this process for its next task."""
-    key = pickle.dumps((kind, arguments, options))
+    from ray import cloudpickle  # scripts and notebooks hand over what they define themselves
+
+    # A class comes back as the same object each time; what it is made of need not be the same bytes.
+    key = (kind, cloudpickle.dumps((arguments, options)))
     if key not in _made:
         _made.clear()
         _made[key] = kind(*arguments, **options)
@@ -156,7 +163,16 @@ def backtest_universe(
     """
     import ray
 
+    if settings.get("report"):
+        raise ValueError(
+            "report=True: the symbols of a universe are run apart, and there is no page of all of them; "
+            "Engine.backtest makes one of files on one machine"
+        )
+    if isinstance(data, Mapping) or is_table(data):
+        raise TypeError(f"data is {type(data).__name__}, expected a file, a folder or a list of them")
     paths = [Path(data)] if isinstance(data, (str, Path)) else [Path(path) for path in data]
+    if not paths:
+        raise ValueError("data is empty, expected at least one file")
     files = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
     if not files:
         raise FileNotFoundError(f"{', '.join(map(str, paths))}: no .csv file there, expected at least one")

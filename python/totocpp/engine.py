@@ -7,16 +7,38 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from . import _native, hub
-from ._arrays import Input, Inputs, as_float32, make_inputs, text_of, whole_number
+from ._arrays import (
+    Float32,
+    Input,
+    Inputs,
+    as_float32,
+    has_columns,
+    make_inputs,
+    series_of_columns,
+    stacked,
+    text_of,
+    whole_number,
+)
 from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
 from .backtest import Backtest, run_backtest
 from .forecasts import SeriesForecast
+
+if TYPE_CHECKING:
+    from typing import overload
+
+    from typing_extensions import Unpack
+
+    from ._options import BacktestSettings, ForecastOptions, ManySeries, OneSeries
+else:
+
+    def overload(function):  # typing's keeps the function, and with it this module, for ever
+        return function
 
 DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MAX_HORIZON = 100_000
@@ -61,6 +83,11 @@ def _request(
     keep_samples: bool | None,
 ) -> _native.Request:
     """What a caller asks for, checked once: services ask for the same again and again."""
+    if keep_samples and samples is None:
+        raise ValueError(
+            "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
+            "paths; say how many to draw and to keep: samples=256"
+        )
     wanted = (
         whole_number("horizon", horizon, 1, MAX_HORIZON),
         _levels(quantiles),
@@ -76,6 +103,18 @@ def _request(
     return _native.Request(wanted, SeriesForecast)
 
 
+def _of_table(table: Any, variates: list[str] | None) -> Float32:
+    """A known future as a table, which has time downwards as the history has: [exogenous, horizon]."""
+    names, columns = series_of_columns(table)
+    last = names if variates is None else variates[-len(names) :]
+    if sorted(names) != sorted(last):
+        raise ValueError(
+            f"known_future has the columns {', '.join(names)}, expected those that stand last in the series: "
+            + ", ".join(last)
+        )
+    return stacked([columns[names.index(name)] for name in last])
+
+
 def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
     """The last variates of every series, known over the horizon."""
     if known_future is None:
@@ -86,8 +125,8 @@ def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
     if len(futures) != len(inputs.series):
         raise ValueError(f"known_future is for {len(futures)} series, expected {len(inputs.series)}")
     known = []
-    for item, values in zip(inputs.series, futures):
-        future = as_float32(values, "known_future")
+    for item, values, names in zip(inputs.series, futures, inputs.variates or [None] * len(futures)):
+        future = _of_table(values, names) if has_columns(values) else as_float32(values, "known_future")
         future = future[np.newaxis] if future.ndim == 1 else future
         if future.ndim != 2:
             raise ValueError(f"known_future has the shape {list(future.shape)}, expected [exogenous, horizon]")
@@ -188,6 +227,28 @@ class Engine:
 
     # ----------------------------------------------------------------------------------- forecasts
 
+    @overload
+    def forecast(
+        self,
+        series: OneSeries,
+        horizon: int = ...,
+        *,
+        multivariate: Literal[False] = ...,
+        **options: Unpack[ForecastOptions],
+    ) -> SeriesForecast: ...
+    @overload
+    def forecast(
+        self,
+        series: ManySeries,
+        horizon: int = ...,
+        *,
+        multivariate: Literal[False] = ...,
+        **options: Unpack[ForecastOptions],
+    ) -> list[SeriesForecast]: ...
+    @overload
+    def forecast(
+        self, series: Any, horizon: int = ..., *, multivariate: bool = ..., **options: Unpack[ForecastOptions]
+    ) -> Any: ...
     def forecast(
         self,
         series: Any,
@@ -213,8 +274,8 @@ class Engine:
         [variates, time] is one series whose variates see each other. NaN and None are missing.
         samples: take everything from this many sampled paths, kept as `.samples`; without it mean
         and quantiles are exact as far as one patch reaches. context: points of history used at
-        most, the latest ones (4096). known_future: [exogenous, horizon], the future of the last
-        variates.
+        most, the latest ones (4096). known_future: the future of the last variates, [exogenous,
+        horizon] or, as the history may be, a table with a column each.
         """
         asked = (
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
@@ -280,7 +341,11 @@ class Engine:
         """A series that grows: append() and forecast() again, computing only what is new."""
         inputs = make_inputs(history, multivariate)
         if not inputs.is_one:
-            raise ValueError(f"the history has {len(inputs.series)} series, expected one; open a session for each")
+            raise ValueError(
+                f"the history is a batch, of {len(inputs.series)} series, expected one series alone, "
+                + ("[variates, time]" if multivariate else "[time], or multivariate=True for [variates, time]")
+                + "; open a session for each: engine.session(history[0])"
+            )
         native = _native.Session(
             self._native,
             inputs.series[0],
@@ -291,7 +356,7 @@ class Engine:
 
     # ---------------------------------------------------------------------------------------- jobs
 
-    def backtest(self, data: Any, **settings: Any) -> Backtest:
+    def backtest(self, data: Any, **settings: Unpack[BacktestSettings]) -> Backtest:
         """Walks forward over price bars and trades on the forecasts, as `toto backtest` does.
 
         data: a CSV file, a folder or a list of them; or a mapping of symbols to DataFrames with the
@@ -300,7 +365,7 @@ class Engine:
         """
         if settings.get("seed") is None:
             settings["seed"] = self._seed
-        return run_backtest(self._native, self._info, self._source, data, settings)
+        return run_backtest(self._native, self._info, self._source, data, {**settings})
 
     def verify(
         self,
@@ -458,3 +523,6 @@ class Session:
 
     def __len__(self) -> int:
         return self._native.length()
+
+    def __repr__(self) -> str:
+        return f"Session({len(self)} points, {self._engine!r})"

@@ -6,6 +6,7 @@ NumPy in, NumPy out; torch in, torch out, on the device it came from. PyTorch it
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import Float32, Input, Int64, UInt8, as_array, as_float32, is_torch, whole_number
-from ._settings import BACKENDS
+from ._settings import BACKENDS, folder_of
 from ._warnings import warn
 from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
-from .pipeline import TORCH_DTYPES
+from .pipeline import TORCH_DTYPES, mode_of_torch
 
 
 class MaskedTimeseries(NamedTuple):
@@ -84,15 +85,40 @@ class Toto:
 
     @classmethod
     def from_pretrained(
-        cls, model_id: str | os.PathLike[str] | None = None, *, map_location: Any = "cpu", strict: bool = True, **arguments: Any
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike[str] | None = None,
+        *,
+        model_id: str | os.PathLike[str] | None = None,
+        map_location: Any = "cpu",
+        strict: bool = True,
+        cache_dir: str | os.PathLike[str] | None = None,
+        proxies: Any = None,
+        resume_download: Any = None,
+        **arguments: Any,
     ) -> Toto:
-        """As Engine.from_pretrained, which lists the arguments. Checkpoints are always read strictly."""
-        _warn_of_device("map_location", map_location)
-        if not strict:
-            warn("strict=False has no meaning here: a checkpoint must hold every tensor, and nothing else is read")
-        return cls(Engine.from_pretrained(model_id, **arguments))
+        """As Engine.from_pretrained, which lists the other arguments. Checkpoints are always read strictly.
 
-    load_from_checkpoint = from_pretrained
+        cache_dir: where Hugging Face keeps what it downloads, as in toto-ts.
+        """
+        if model_id is not None:
+            if pretrained_model_name_or_path is not None:
+                raise TypeError("pretrained_model_name_or_path and model_id are both given, expected one of them")
+            pretrained_model_name_or_path = model_id
+        _warn_of_loading(map_location, strict)
+        for name, value in (("proxies", proxies), ("resume_download", resume_download)):
+            if value is not None:
+                warn(f"{name}={value!r} has no meaning here: huggingface_hub downloads in its own way")
+        if cache_dir is not None:
+            arguments.setdefault("hub_cache_dir", cache_dir)
+        return cls(Engine.from_pretrained(pretrained_model_name_or_path, **arguments))
+
+    @classmethod
+    def load_from_checkpoint(
+        cls, checkpoint_path: str | os.PathLike[str], map_location: Any = "cpu", strict: bool = True, **arguments: Any
+    ) -> Toto:
+        """A folder, or the model.safetensors in it; config.json stands beside it. arguments: of Engine.from_pretrained."""
+        _warn_of_loading(map_location, strict)
+        return cls(Engine.from_pretrained(_folder_of_checkpoint(checkpoint_path), **arguments))
 
     @property
     def engine(self) -> Engine:
@@ -101,6 +127,22 @@ class Toto:
     @property
     def model(self) -> Toto:
         return self
+
+    @property
+    def device(self) -> Any:
+        """torch.device("cpu") if PyTorch is in use, so that tensors can be sent there; else "cpu"."""
+        torch = sys.modules.get("torch")
+        return "cpu" if torch is None else torch.device("cpu")
+
+    def cpu(self) -> Toto:
+        return self
+
+    def cuda(self, device: Any = None) -> Toto:
+        """Nowhere, with a warning."""
+        return self.to("cuda" if device is None else device)
+
+    def __repr__(self) -> str:
+        return f"Toto({self._engine!r})"
 
     def to(self, device: Any = None, dtype: Any = None, **others: Any) -> Toto:
         """Nowhere: a warning for each thing that the model will not become."""
@@ -142,6 +184,7 @@ class Toto:
         for argument, value in without_meaning.items():
             if value is not None:
                 warn(f"compile: {argument}={value!r} has no meaning here, nothing is traced")
+        mode = mode_of_torch("compile: mode", mode)
         if mode is not None and mode != self._engine.mode:
             self._engine = self._engine._in_mode(mode)
         return self
@@ -149,8 +192,36 @@ class Toto:
     def uncached(self) -> Engine:
         """The reference's path without a key-value cache, loaded when first asked for."""
         if self._uncached is None:
-            self._uncached = Engine(str(self._engine.info["path"]), mode="reference", use_kv_cache=False)
+            arguments = self._engine._arguments
+            self._uncached = Engine(
+                str(self._engine.info["path"]),
+                mode="reference",
+                dtype="f64" if self._engine.dtype == "f64" else "f32",
+                threads=self._engine.threads,
+                isa=arguments["isa"],
+                use_kv_cache=False,
+                cache=arguments["cache_dir"] or False,
+                name=self._engine.name,
+            )
+            self._uncached._seed = self._engine._seed
         return self._uncached
+
+
+def _warn_of_loading(map_location: Any, strict: bool) -> None:
+    _warn_of_device("map_location", map_location)
+    if not strict:
+        warn("strict=False has no meaning here: a checkpoint must hold every tensor, and nothing else is read")
+
+
+def _folder_of_checkpoint(path: str | os.PathLike[str]) -> str:
+    folder = folder_of(path)
+    if not (folder.endswith(".safetensors") and os.path.isfile(folder)):
+        return folder
+    if os.path.basename(folder) != "model.safetensors":
+        raise ValueError(
+            f"{folder}: is called {os.path.basename(folder)}, expected model.safetensors, with config.json beside it"
+        )
+    return os.path.dirname(folder) or "."
 
 
 def _warn_of_device(argument: str, device: Any) -> None:
@@ -189,6 +260,8 @@ def _ids(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Int
 
 
 class TotoForecaster:
+    """toto-ts's forecaster on a Toto or an Engine: MaskedTimeseries in, Forecast out."""
+
     def __init__(self, model: Toto | Engine) -> None:
         if not isinstance(model, (Toto, Engine)):
             raise TypeError(
@@ -239,7 +312,22 @@ class TotoForecaster:
         return Forecast(mean=_like(inputs.series, mean), samples=_like(inputs.series, samples.transpose(0, 1, 3, 2)))
 
 
+def _same_for_all(given: Any, most: int) -> int:
+    """num_exogenous_variables, also as collated: one for each series of the batch."""
+    if hasattr(given, "__len__") or is_torch(given):
+        each = as_array(given).reshape(-1).tolist()
+        if len(set(each)) != 1:
+            raise ValueError(f"num_exogenous_variables is {each}, expected the same number for every series of the batch")
+        given = each[0]
+    return whole_number("num_exogenous_variables", given, 0, most)
+
+
 def _make_batch(inputs: MaskedTimeseries, future: Any) -> list[Input]:
+    if not all(hasattr(inputs, name) for name in ("series", "padding_mask", "id_mask", "num_exogenous_variables")):
+        raise TypeError(
+            f"the inputs are {type(inputs).__name__}, expected totocpp.MaskedTimeseries; "
+            "totocpp.Engine.forecast takes arrays"
+        )
     values = as_float32(inputs.series)
     batched = values.ndim == 3
     if values.ndim not in (2, 3) or values.size == 0:
@@ -249,7 +337,7 @@ def _make_batch(inputs: MaskedTimeseries, future: Any) -> list[Input]:
     values = _batched(values, batched)
     mask = _mask(inputs, values.shape, batched).astype(np.uint8) if inputs.padding_mask is not None else None
     ids = _ids(inputs, values.shape, batched)
-    exogenous = whole_number("num_exogenous_variables", inputs.num_exogenous_variables, 0, values.shape[1] - 1)
+    exogenous = _same_for_all(inputs.num_exogenous_variables, values.shape[1] - 1)
     known = None
     if future is not None:
         known = as_float32(future, "future_exogenous_variables")

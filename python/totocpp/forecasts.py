@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +17,16 @@ def level_name(level: float) -> str:
     return repr(float(level))
 
 
-class SeriesForecast(_native.Forecast):
+if TYPE_CHECKING:
+    from .forecaster import Forecast
+
+    class _Base(_native.Forecast, Forecast):
+        """Forecast.register() is not seen by type checkers."""
+else:
+    _Base = _native.Forecast
+
+
+class SeriesForecast(_Base):
     """The forecast of one series.
 
     Arrays are [horizon]; of a multivariate series [variates, horizon]. They are made of the engine's
@@ -43,8 +54,13 @@ class SeriesForecast(_native.Forecast):
         """By the name of their level: {"0.1": [horizon], ...}."""
         return {level_name(level): self.level_values[i] for i, level in enumerate(self.levels)}
 
-    def quantile(self, q: float) -> Float32:
-        """One of the quantiles asked for, or any that the samples give."""
+    def quantile(self, q: float | Sequence[float]) -> Float32:
+        """One of the quantiles asked for, or any that the samples give; of several levels [level, ...]."""
+        if np.ndim(q) > 0:
+            return np.stack([self.quantile(float(level)) for level in np.asarray(q).ravel()])
+        if isinstance(q, str) or not isinstance(q, (Real, np.ndarray)):
+            raise TypeError(f"the quantile is {q!r}, expected a level inside (0, 1) or a list of them")
+        q = float(q)
         for i, level in enumerate(self.levels):
             if abs(level - q) < 1e-12:
                 return np.asarray(self.level_values[i])
@@ -54,6 +70,8 @@ class SeriesForecast(_native.Forecast):
                 f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
                 f"use forecast(..., quantiles=[{q}]) or samples="
             )
+        if not 0 <= q <= 1:
+            raise ValueError(f"quantile {q} is outside the interval [0, 1]")
         return np.asarray(np.quantile(self.samples, q, axis=-2), dtype=np.float32)
 
     @property

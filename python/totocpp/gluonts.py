@@ -5,8 +5,10 @@ Needs gluonts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from ._warnings import warn
 from .engine import DEFAULT_QUANTILES, MAX_HORIZON, Engine
 from .forecasts import SeriesForecast, level_name
 
+_SERIALIZED = "totocpp.json"
 DEFAULT_SAMPLES = 256  # of multivariate forecasts, which GluonTS has only as samples
 
 
@@ -48,23 +51,65 @@ class TotoPredictor(Predictor):  # type: ignore[misc]
         for name, value in others.items():  # GluonTS allows them, and predictors differ in what they take
             warn(f"{name}={value!r} has no meaning here: there is no such argument")
         samples = num_samples if num_samples is not None else self.num_samples
-        entries = iter(dataset)
+        entries = enumerate(dataset)
         while batch := list(islice(entries, self.batch_size)):
-            targets = as_float32_each(
-                [entry["target"] for entry in batch], [str(entry.get("item_id", "")) for entry in batch]
-            )
-            several = any(target.ndim == 2 for target in targets)
-            drawn = samples if samples is not None or not several else DEFAULT_SAMPLES
-            forecasts = self.engine.forecast_inputs(
-                [Input("", target if target.ndim == 2 else target[np.newaxis]) for target in targets],
-                self.prediction_length,
-                quantiles=self.quantiles,
-                samples=drawn,
-                context=self.context_length,
-                seed=self.seed,
-            )
-            for entry, target, forecast in zip(batch, targets, forecasts):
-                yield self._forecast(entry, target.ndim == 2, forecast)
+            # In messages; a series without an id is called by its place in the dataset.
+            names = [str(entry.get("item_id", place)) for place, entry in batch]
+            targets = as_float32_each([entry["target"] for _, entry in batch], names)
+            inputs = [
+                Input(name, target if target.ndim == 2 else target[np.newaxis]) for name, target in zip(names, targets)
+            ]
+            several = [target.ndim == 2 for target in targets]
+            # Apart, so that what a series is answered does not depend on its neighbours.
+            alone = iter(self._answers([item for item, many in zip(inputs, several) if not many], samples))
+            drawn = samples if samples is not None else DEFAULT_SAMPLES
+            together = iter(self._answers([item for item, many in zip(inputs, several) if many], drawn))
+            for (_, entry), many in zip(batch, several):
+                yield self._forecast(entry, many, next(together if many else alone))
+
+    def _answers(self, inputs: list[Input], samples: int | None) -> list[SeriesForecast]:
+        if not inputs:
+            return []
+        return self.engine.forecast_inputs(
+            inputs,
+            self.prediction_length,
+            quantiles=self.quantiles,
+            samples=samples,
+            context=self.context_length,
+            seed=self.seed,
+        )
+
+    def serialize(self, path: Path) -> None:
+        """Where the model was loaded from, not its weights, and everything that was asked for."""
+        super().serialize(path)
+        arguments = self.engine._arguments
+        about = {
+            "engine": {
+                "folder": self.engine.info["path"],
+                "mode": self.engine.mode,
+                "dtype": self.engine.dtype,
+                "threads": arguments["threads"] or None,
+                "isa": arguments["isa"],
+                "use_kv_cache": arguments["use_kv_cache"],
+                "plan_cache_size": arguments["plan_cache_size"],
+                "name": self.engine.name,
+            },
+            "prediction_length": self.prediction_length,
+            "context_length": self.context_length,
+            "num_samples": self.num_samples,
+            "quantiles": [float(level) for level in self.quantiles],
+            "batch_size": self.batch_size,
+            "seed": self.engine._seed if self.seed is None else self.seed,
+        }
+        (Path(path) / _SERIALIZED).write_text(json.dumps(about, indent=2), encoding="utf-8")
+
+    @classmethod
+    def deserialize(cls, path: Path, **others: Any) -> TotoPredictor:
+        for name, value in others.items():  # device, of predictors of PyTorch
+            if value is not None:
+                warn(f"{name}={value!r} has no meaning here: the model runs on the CPU")
+        about = json.loads((Path(path) / _SERIALIZED).read_text(encoding="utf-8"))
+        return cls(Engine(**about.pop("engine")), **{**about, "quantiles": tuple(about["quantiles"])})
 
     def _forecast(self, entry: dict[str, Any], multivariate: bool, forecast: SeriesForecast) -> Any:
         about = {"start_date": forecast_start(entry), "item_id": entry.get("item_id"), "info": entry.get("info")}

@@ -5,6 +5,7 @@ What is not on this machine is downloaded only if `huggingface_hub` is installed
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -41,12 +42,28 @@ def _snapshot(name: str, revision: str | None, cache_dir: str | os.PathLike[str]
     if not _NAME.fullmatch(commit):
         raise ValueError(f'{reference}: holds "{commit}", expected the name of a revision')
     snapshot = folder / "snapshots" / commit
-    if not (snapshot / "config.json").exists():
+    if absent := _absent(snapshot):
         raise FileNotFoundError(
-            f"{snapshot}: no config.json there, expected revision {wanted} of {name}; the download is "
+            f"{snapshot}: no {absent} there, expected revision {wanted} of {name}; the download is "
             f"incomplete: repeat `hf download {name}`"
         )
     return snapshot
+
+
+def _absent(snapshot: Path) -> str | None:
+    """What a model in this folder lacks, if anything; links to what is still being downloaded are there, files not."""
+    if not (snapshot / "config.json").exists():
+        return "config.json"
+    if (snapshot / "model.safetensors").exists():
+        return None
+    index = snapshot / "model.safetensors.index.json"
+    if not index.exists():
+        return "model.safetensors"
+    try:
+        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # the engine says what is wrong with it
+    return next((str(shard) for shard in shards if not (snapshot / str(shard)).exists()), None)
 
 
 def locate_model(

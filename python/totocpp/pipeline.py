@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._arrays import Float32, whole_number
-from ._settings import BACKENDS, backend_in_force
+from ._settings import BACKENDS, backend_in_force, variable
 from ._warnings import warn
 from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
 from .forecasts import SeriesForecast
+
+if TYPE_CHECKING:
+    from .forecaster import TotoForecaster
 
 _DTYPES = {
     "float32": "f32",
@@ -79,17 +82,45 @@ def _unless(known: bool, value: Any) -> Any:
     return None if known else value
 
 
+def mode_of_torch(argument: str, mode: Any) -> Any:
+    """torch.compile's names are ours, but for one."""
+    if mode != "max-autotune-no-cudagraphs":
+        return mode
+    warn(f"{argument}={mode!r} is max-autotune here: there are no CUDA graphs to leave out")
+    return "max-autotune"
+
+
 def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile: bool | None) -> str | None:
-    """None: what the environment says. Switched off means eager, whose place `reference` takes."""
-    wanted = torch_compile if torch_compile is not None else compile_model
-    return "reference" if wanted is not None and not wanted else compile_mode
+    """None: what the environment says. Switched off means eager, whose place `reference` takes.
+
+    Wrappers have two switches, one of them off by default: either of them asks for compiling.
+    """
+    switches = {"torch_compile": torch_compile, "compile_model": compile_model}
+    given = [name for name, switch in switches.items() if switch is not None]
+    if not given or torch_compile or compile_model:
+        mode: str | None = mode_of_torch("compile_mode", compile_mode)
+        return mode
+    if compile_mode is not None and compile_mode != "reference":
+        warn(f"compile_mode={compile_mode!r} has no effect: {given[0]} is False, which is reference mode")
+    return "reference"
+
+
+def _dtype_in(mode: str | None, torch_dtype: Any) -> str | None:
+    """As _dtype_of, but what reference mode does not have is said and becomes float32."""
+    dtype = _dtype_of(torch_dtype)
+    found = variable("TOTO_DTYPE") if dtype is None else None
+    if mode != "reference" or (found[1] if found else dtype) not in ("bf16", "int8"):
+        return dtype
+    origin = f"TOTO_DTYPE={found[1]!r}" if found else f"torch_dtype={str(torch_dtype)!r}"
+    warn(f"{origin} has no meaning in reference mode, which has no such weights; float32 is used")
+    return "f32"
 
 
 class TotoPipeline:
     """Samples of Toto's forecasts. `last_run_metadata` describes the latest predict()."""
 
     def __init__(self, engine: Engine, *, torch_compile_requested: bool = False, backend: str = "native") -> None:
-        self.engine = engine
+        self._engine: Engine | None = engine
         self._requested, self._backend = torch_compile_requested, backend
         self._about = {  # the part of last_run_metadata that does not change
             "torch_dtype": TORCH_DTYPES[engine.dtype],
@@ -98,7 +129,7 @@ class TotoPipeline:
             "torch_compile_mode": engine.mode,
             "torch_compile_backend": backend,
         }
-        self.last_run_metadata: dict[str, Any] = {}
+        self.last_run_metadata: dict[str, Any] | None = None  # before the first predict()
 
     @classmethod
     def from_pretrained(
@@ -127,8 +158,9 @@ class TotoPipeline:
         """Loads a model (Engine.from_pretrained). Arguments without a meaning here give a warning
         each, unknown ones too.
 
-        torch_compile or compile_model: False is reference mode. compile_mode: the execution mode
-        (default, reduce-overhead, max-autotune, reference). torch_dtype: float32, bfloat16 or int8.
+        torch_compile, compile_model: reference mode if one is False and none is True. compile_mode: the
+        execution mode (default, reduce-overhead, max-autotune, reference). torch_dtype: float32,
+        bfloat16 or int8; float64 in reference mode.
         cache_policy: "never" keeps no packed weights on disk, "prefer" is the default.
         warmup_sequence: warm_up() for one series of this length and one step.
         """
@@ -149,10 +181,11 @@ class TotoPipeline:
             },
             others,
         )
+        mode = _mode_of(compile_model, compile_mode, torch_compile)
         engine = Engine.from_pretrained(
             model_id,
-            mode=_mode_of(compile_model, compile_mode, torch_compile),
-            dtype=_dtype_of(torch_dtype),
+            mode=mode,
+            dtype=_dtype_in(mode, torch_dtype),
             threads=threads,
             isa=isa,
             cache=False if cache_policy == "never" else None,
@@ -163,7 +196,7 @@ class TotoPipeline:
         )
         pipeline = cls(
             engine,
-            torch_compile_requested=bool(torch_compile if torch_compile is not None else compile_model),
+            torch_compile_requested=bool(torch_compile or compile_model),
             backend=compile_backend if compile_backend in BACKENDS else backend_in_force(),
         )
         if warmup_sequence:
@@ -196,11 +229,45 @@ class TotoPipeline:
         self.engine.finish_warm_up()
 
     @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("the pipeline was unloaded; make a new one with TotoPipeline.from_pretrained")
+        return self._engine
+
+    @property
     def model(self) -> Engine:
         return self.engine
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reloaded, (type(self), self.engine, self._requested, self._backend, self.last_run_metadata)
+
+    @property
+    def forecaster(self) -> TotoForecaster:
+        """The same model, as toto-ts's TotoForecaster."""
+        from .forecaster import TotoForecaster
+
+        return TotoForecaster(self.engine)
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def model_dtype(self) -> str:
+        """What the weights are kept as, in PyTorch's words."""
+        return str(self._about["torch_dtype"])
+
+    @property
+    def compiled(self) -> bool:
+        """In every mode but reference."""
+        return bool(self._about["torch_compile_success"])
+
+    def unload(self) -> None:
+        """Lets go of the model; its memory is free once nothing else holds the engine."""
+        self._engine = None
+
+    def __repr__(self) -> str:
+        return f"TotoPipeline({self._engine!r})" if self._engine is not None else "TotoPipeline(unloaded)"
 
     def predict(
         self,

@@ -180,7 +180,12 @@ struct Engine::Impl {
   void run_jobs(const ForecastOptions& request, std::vector<Forecast>& out, Trace* trace) {
     const std::span<const Job> batch = jobs;
     validate_options(request);
-    for (const Job& job : batch) validate_series(*job.series, request.horizon);
+    const auto place = [&batch](std::size_t i) {
+      return batch.size() > 1 ? static_cast<int>(i) : kByItself;
+    };
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      validate_series(*batch[i].series, request.horizon, place(i));
+    }
     const auto start = std::chrono::steady_clock::now();
     timings.prefill = timings.decode = 0;
     const PathPlan paths(request, config.patch_size);
@@ -188,7 +193,8 @@ struct Engine::Impl {
     require_output_memory(batch, paths, request, out);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const Series& series = *batch[i].series;
-      const ContextShape context = context_shape(series, request.max_context, config.patch_size);
+      const ContextShape context =
+          context_shape(series, request.max_context, config.patch_size, place(i));
       prepare_output(series, context.length, paths.num_paths, request, out[i]);
     }
     if (forecaster) {

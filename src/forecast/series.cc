@@ -12,8 +12,9 @@
 namespace toto {
 namespace {
 
-std::string label_of(const Series& series) {
-  return series.id.empty() ? std::string("the series") : fmt::format("series \"{}\"", series.id);
+std::string label_of(const Series& series, int place) {
+  if (!series.id.empty()) return fmt::format("series \"{}\"", series.id);
+  return place == kByItself ? std::string("the series") : fmt::format("series {}", place);
 }
 
 bool is_missing(const Series& series, std::size_t at) { return std::isnan(series.values[at]); }
@@ -26,7 +27,7 @@ std::int64_t id_at(const Series& series, int variate, std::size_t time) {
   return series.group_ids[variate * series.length() + time];
 }
 
-void check_values(const Series& series) {
+void check_values(const Series& series, int place) {
   const std::size_t length = series.length();
   for (int v = 0; v < series.num_variates; ++v) {
     bool any = false;
@@ -36,19 +37,19 @@ void check_values(const Series& series) {
         fail(ErrorCode::invalid_argument,
              "{}: variate {} has an infinite value at step {}; expected finite numbers or NaN for "
              "missing",
-             label_of(series), v, t);
+             label_of(series, place), v, t);
       }
       any = any || !std::isnan(x);
     }
     if (!any) {
       fail(ErrorCode::invalid_argument, "{}: variate {} has no value, all {} are missing",
-           label_of(series), v, length);
+           label_of(series, place), v, length);
     }
   }
 }
 
 // The ids of one patch must agree: "Patches cannot span multiple datasets" (embedding.py).
-void check_ids(const Series& series, const ContextShape& shape, int patch_size) {
+void check_ids(const Series& series, const ContextShape& shape, int patch_size, int place) {
   if (series.group_ids.size() != series.values.size()) return;
   const int padding = shape.padded(patch_size) - shape.length;
   for (int v = 0; v < series.num_variates; ++v) {
@@ -57,7 +58,7 @@ void check_ids(const Series& series, const ContextShape& shape, int patch_size) 
       if ((t + padding) % patch_size != 0 && id_at(series, v, at) != id_at(series, v, at - 1)) {
         fail(ErrorCode::invalid_argument,
              "{}: the group id of variate {} changes at step {}, inside a patch of {} steps",
-             label_of(series), v, at, patch_size);
+             label_of(series, place), v, at, patch_size);
       }
     }
   }
@@ -120,10 +121,10 @@ void validate_options(const ForecastOptions& options) {
   }
 }
 
-void validate_series(const Series& series, int horizon) {
+void validate_series(const Series& series, int horizon, int place) {
   if (series.num_variates < 1) {
-    fail(ErrorCode::invalid_argument, "{} has {} variates, expected at least 1", label_of(series),
-         series.num_variates);
+    fail(ErrorCode::invalid_argument, "{} has {} variates, expected at least 1",
+         label_of(series, place), series.num_variates);
   }
   const std::size_t variates = series.num_variates;
   // Steps of all variates are counted in int.
@@ -131,48 +132,49 @@ void validate_series(const Series& series, int horizon) {
     fail(ErrorCode::invalid_argument,
          "{}: {} variates x {} steps are more values than one forecast can hold ({}); forecast "
          "fewer variates at a time",
-         label_of(series), variates, horizon, kMost);
+         label_of(series, place), variates, horizon, kMost);
   }
   if (series.values.empty())
-    fail(ErrorCode::invalid_argument, "{} is empty, expected at least one value", label_of(series));
+    fail(ErrorCode::invalid_argument, "{} is empty, expected at least one value",
+         label_of(series, place));
   if (series.values.size() % variates != 0) {
     fail(ErrorCode::invalid_argument, "{} has {} values, which is no multiple of its {} variates",
-         label_of(series), series.values.size(), variates);
+         label_of(series, place), series.values.size(), variates);
   }
   const std::size_t size = series.values.size();
   if (!series.mask.empty() && series.mask.size() != size) {
-    fail(ErrorCode::invalid_argument, "{}: the mask has {} entries for {} values", label_of(series),
-         series.mask.size(), size);
+    fail(ErrorCode::invalid_argument, "{}: the mask has {} entries for {} values",
+         label_of(series, place), series.mask.size(), size);
   }
   if (!series.group_ids.empty() && series.group_ids.size() != variates &&
       series.group_ids.size() != size) {
     fail(ErrorCode::invalid_argument,
-         "{}: {} group ids, expected one a variate ({}) or one a value ({})", label_of(series),
-         series.group_ids.size(), variates, size);
+         "{}: {} group ids, expected one a variate ({}) or one a value ({})",
+         label_of(series, place), series.group_ids.size(), variates, size);
   }
   if (series.num_exogenous < 0 || series.num_exogenous >= series.num_variates) {
     fail(ErrorCode::invalid_argument,
-         "{}: {} of {} variates are exogenous, expected at least one that is not", label_of(series),
-         series.num_exogenous, variates);
+         "{}: {} of {} variates are exogenous, expected at least one that is not",
+         label_of(series, place), series.num_exogenous, variates);
   }
   if (!series.future_exogenous.empty()) {
     const std::size_t expected = std::size_t(series.num_exogenous) * horizon;
     if (series.future_exogenous.size() != expected) {
       fail(ErrorCode::invalid_argument,
-           "{}: {} known future values, expected {} variates x {} steps", label_of(series),
+           "{}: {} known future values, expected {} variates x {} steps", label_of(series, place),
            series.future_exogenous.size(), series.num_exogenous, horizon);
     }
     for (const float x : series.future_exogenous) {
       if (!std::isfinite(x)) {
         fail(ErrorCode::invalid_argument, "{}: a known future value is not a finite number",
-             label_of(series));
+             label_of(series, place));
       }
     }
   }
-  check_values(series);
+  check_values(series, place);
 }
 
-ContextShape context_shape(const Series& series, int max_context, int patch_size) {
+ContextShape context_shape(const Series& series, int max_context, int patch_size, int place) {
   const std::size_t length = series.length();
   ContextShape shape;
   shape.first = length > static_cast<std::size_t>(max_context) ? length - max_context : 0;
@@ -194,11 +196,11 @@ ContextShape context_shape(const Series& series, int max_context, int patch_size
     fail(
         ErrorCode::invalid_argument,
         "{}: a context of {} points is {} patches, at most {} are supported; use a shorter context",
-        label_of(series), used, patches, Rotary::kMaxPositions);
+        label_of(series, place), used, patches, Rotary::kMaxPositions);
   }
   shape.length = static_cast<int>(used);
   shape.num_patches = static_cast<int>(patches);
-  check_ids(series, shape, patch_size);
+  check_ids(series, shape, patch_size, place);
   return shape;
 }
 

@@ -19,12 +19,16 @@ struct ContextShape {
 
 // Everything that can be wrong with the options or a series: Error(invalid_argument) naming both.
 void validate_options(const ForecastOptions& options);
-void validate_series(const Series& series, int horizon);
+// A series without an id is named by its place in the batch, counted from 0; one by itself has
+// none.
+inline constexpr int kByItself = -1;
+void validate_series(const Series& series, int horizon, int place = kByItself);
 
 // The last `max_context` steps, less leading steps at which no variate has a value yet (unless the
 // series has an explicit mask: then its layout is the caller's). Refuses group ids that change
 // inside a patch.
-ContextShape context_shape(const Series& series, int max_context, int patch_size);
+ContextShape context_shape(const Series& series, int max_context, int patch_size,
+                           int place = kByItself);
 
 // Writes the padded context of all variates: `values` and `mask` are [variate][padded], `ids`
 // [variate][patch]. Padding is zero with mask 0 (dataset.py: pad_array), ids repeat their first

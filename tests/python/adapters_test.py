@@ -1,4 +1,4 @@
-"""pandas, Nixtla's frames, GluonTS."""
+"""pandas, pyarrow, Nixtla's frames, GluonTS, type checkers."""
 
 from __future__ import annotations
 
@@ -36,6 +36,97 @@ class Pandas(unittest.TestCase):
         np.testing.assert_array_equal(
             engine().forecast(pd.Series(whole), 3).mean, engine().forecast([1, 2, None, 4], 3).mean
         )
+
+    def test_kinds_that_are_no_numbers(self) -> None:
+        import pandas as pd
+
+        days = pd.Series(pd.date_range("2024", periods=9, tz="UTC"))
+        for wrong in (
+            days,
+            days.dt.tz_localize(None),
+            days - days[0],
+            days.dt.tz_localize(None).dt.to_period("D"),
+            pd.Series(["1", "2"]),
+            pd.Series(["1", "2"], dtype="string"),
+            pd.Series(pd.Categorical(["1", "2"])),
+            [pd.Timestamp("2024"), pd.NaT],
+            pd.Series([pd.Timestamp("2024"), 1.0], dtype=object),
+        ):
+            with self.subTest(getattr(wrong, "dtype", wrong)), self.assertRaises(TypeError):
+                engine().forecast(wrong, 2)
+        with self.assertRaisesRegex(TypeError, 'series "ds" holds something that is no number'):
+            engine().forecast(pd.DataFrame({"ds": days, "y": range(9)}), 2)
+
+    def test_na_and_categories_of_numbers(self) -> None:
+        import pandas as pd
+
+        expected = engine().forecast([np.nan, 2.0, 3.0], 2).mean
+        for given in ([pd.NA, 2.0, 3.0], pd.Series([pd.NA, 2.0, 3.0], dtype=object), pd.Series([None, 2, 3], dtype="Int64")):
+            np.testing.assert_array_equal(engine().forecast(given, 2).mean, expected)
+        categories = pd.Series(pd.Categorical([5, 7, 5, 7]))
+        np.testing.assert_array_equal(engine().forecast(categories, 2).mean, engine().forecast([5, 7, 5, 7], 2).mean)
+        large = [2**60 + 2**36 + 1, 1, 2]
+        np.testing.assert_array_equal(
+            engine().forecast(pd.Series(large, dtype="Int64"), 2).mean, engine().forecast(np.array(large), 2).mean
+        )
+
+    def test_columns_of_one_name(self) -> None:
+        import pandas as pd
+
+        twice = engine().forecast(pd.DataFrame(np.stack([wave(), wave(level=3)], axis=1), columns=["a", "a"]), 2)
+        self.assertEqual([f.id for f in twice], ["a", "a"])
+        np.testing.assert_array_equal(twice[1].mean, engine().forecast(wave(level=3), 2).mean)
+
+    def test_known_futures_are_tables_as_histories_are(self) -> None:
+        import pandas as pd
+
+        history = pd.DataFrame({"y": wave(60), "x1": wave(60, level=2), "x2": wave(60, level=3)})
+        future = pd.DataFrame({"x2": [30.0, 40.0], "x1": [1.0, 2.0]})  # [time, columns], in any order
+        expected = engine().forecast(
+            history.to_numpy().T, 2, multivariate=True, known_future=np.array([[1.0, 2.0], [30.0, 40.0]])
+        )
+        np.testing.assert_array_equal(expected.mean[1:], [[1, 2], [30, 40]])
+        for given in (future, {name: future[name].tolist() for name in future}):
+            told = engine().forecast(history, 2, multivariate=True, known_future=given)
+            np.testing.assert_array_equal(told.mean, expected.mean)
+        both = engine().forecast([history, history], 2, multivariate=True, known_future=[future, future])
+        np.testing.assert_array_equal(both[1].mean, expected.mean)
+        for wrong in (future[["x1"]], future.rename(columns={"x1": "z"})):
+            with self.assertRaisesRegex(ValueError, "known_future has the columns .*, expected those that stand last"):
+                engine().forecast(history, 2, multivariate=True, known_future=wrong)
+
+
+@needs("pyarrow")
+class Arrow(unittest.TestCase):
+    def test_arrays_and_tables(self) -> None:
+        import pyarrow as pa
+
+        gap = [1.0, None, 3.0]
+        expected = engine().forecast(gap, 2).mean
+        for given in (pa.array(gap), pa.chunked_array([gap]), pa.array([1, None, 3])):
+            np.testing.assert_array_equal(engine().forecast(given, 2).mean, expected)
+        series = {"a": wave(60), "b": wave(60, level=3)}
+        for table in (pa.table(series), pa.record_batch(series)):
+            columns = engine().forecast(table, 2)
+            self.assertEqual([(f.id, f.context_length) for f in columns], [("a", 60), ("b", 60)])
+            np.testing.assert_array_equal(columns[1].mean, engine().forecast(wave(60, level=3), 2).mean)
+            self.assertEqual(engine().forecast(table, 2, multivariate=True).mean.shape, (2, 2))
+        for wrong in (pa.array(["1", "2"]), pa.array([1, 2], pa.timestamp("s"))):
+            with self.assertRaises(TypeError):
+                engine().forecast(wrong, 2)
+
+
+@needs("pandas", "pyarrow")
+class ArrowInPandas(unittest.TestCase):
+    def test_kinds(self) -> None:
+        import pandas as pd
+
+        stamps = pd.Series(pd.date_range("2024", periods=4))
+        for wrong in (stamps.astype("timestamp[ns][pyarrow]"), pd.Series(["1", "2"], dtype="string[pyarrow]")):
+            with self.subTest(wrong.dtype), self.assertRaises(TypeError):
+                engine().forecast(wrong, 2)
+        gap = pd.Series([1.0, None, 3.0]).astype("double[pyarrow]")
+        np.testing.assert_array_equal(engine().forecast(gap, 2).mean, engine().forecast([1.0, None, 3.0], 2).mean)
 
 
 @needs("pandas")
@@ -85,6 +176,71 @@ class Nixtla(unittest.TestCase):
             answer = TotoFrame(engine()).forecast(frame.sample(frac=1, random_state=0), h=2)
         np.testing.assert_array_equal(answer["Toto"], engine().forecast(gap, 2).mean)
         self.assertEqual(list(answer["ds"]), [100, 101])
+
+    def one(self, ds: object) -> object:
+        import pandas as pd
+
+        return pd.DataFrame({"unique_id": "a", "ds": ds, "y": wave(60)})
+
+    def test_summer_time(self) -> None:
+        import pandas as pd
+
+        from totocpp.nixtla import TotoFrame
+
+        berlin = "Europe/Berlin"
+        answer = TotoFrame(engine()).forecast(self.one(pd.date_range(end="2024-03-30", periods=60, tz=berlin)), 3)
+        wanted = pd.to_datetime(["2024-03-31", "2024-04-01", "2024-04-02"]).tz_localize(berlin)
+        self.assertEqual(list(answer["ds"]), list(wanted))
+
+    def test_whole_numbers_have_steps(self) -> None:
+        import pandas as pd
+
+        from totocpp.nixtla import TotoFrame
+
+        toto = TotoFrame(engine())
+        expected = toto.forecast(self.one(range(60)), 2)["Toto"]
+        hours = pd.date_range("2024-01-01", periods=62, freq="h").astype("int64")
+        for times, after in ((range(0, 300, 5), [300, 305]), (hours[:60], list(hours[60:]))):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                answer = toto.forecast(self.one(times), 2)
+            self.assertEqual(list(answer["ds"]), after)
+            np.testing.assert_array_equal(answer["Toto"], expected)
+        with self.assertWarnsRegex(UserWarning, "1 absent steps"):
+            toto.forecast(self.one(range(0, 300, 5)).drop(index=7), 2)
+        odd = [*hours[:59], hours[59] + 1]
+        for times, freq in ((odd, None), (hours[:60], 1), (pd.date_range("2024", periods=60), "s")):
+            with self.assertRaisesRegex(ValueError, "60 rows over .* steps of .*expected at least one in 100: give freq"):
+                toto.forecast(self.one(times), 2, freq=freq)
+        for wrong in ("D", 0, -1):
+            with self.assertRaisesRegex(ValueError, "^freq is .* are whole numbers, expected one above 0"):
+                toto.forecast(self.one(range(60)), 2, freq=wrong)
+
+    def test_times_as_text(self) -> None:
+        import pandas as pd
+
+        from totocpp.nixtla import TotoFrame
+
+        times = pd.date_range("2024-01-01", periods=60)
+        answers = []
+        for given in (times, times.astype(str)):
+            with self.assertWarnsRegex(UserWarning, "1 absent steps"):
+                answers.append(TotoFrame(engine()).forecast(self.one(given).drop(index=30), 2, freq="D"))
+        pd.testing.assert_frame_equal(answers[0], answers[1])
+
+    def test_options_arrive(self) -> None:
+        from totocpp.nixtla import TotoFrame
+
+        toto, frame = TotoFrame(engine()), self.one(range(60))
+        median = engine().forecast(wave(60), 2).median
+        np.testing.assert_array_equal(toto.forecast(frame, 2, point="median")["Toto"], median)
+        levels = toto.forecast(frame, 2, level=np.array([80, 90]), quantiles=np.array([0.25]))
+        self.assertEqual(list(levels.columns), list(toto.forecast(frame, 2, level=[80, 90], quantiles=[0.25]).columns))
+        for wrong, sentence in ((80, "level is 80, expected a list"), (["80"], "level holds '80', expected numbers")):
+            with self.assertRaisesRegex(TypeError, sentence):
+                toto.forecast(frame, 2, level=wrong)
+        with self.assertRaisesRegex(TypeError, "the frame is dict, expected a pandas DataFrame"):
+            toto.forecast({"a": wave()}, 2)
 
     def test_refusals(self) -> None:
         import pandas as pd
@@ -157,6 +313,79 @@ class GluonTs(unittest.TestCase):
         dataset = ListDataset([entry], freq="D", one_dim_target=False)
         (forecast,) = TotoPredictor(engine(), 4, num_samples=9).predict(dataset)
         self.assertEqual(forecast.samples.shape, (9, 4, 2))
+
+    def test_answers_do_not_depend_on_neighbours(self) -> None:
+        import pandas as pd
+
+        from totocpp.gluonts import TotoPredictor
+
+        start = pd.Period("2024-01-01", freq="D")
+        one, two = {"start": start, "target": wave()}, {"start": start, "target": np.stack([wave(), wave(level=3)])}
+        mixed = [one, two, one]
+        for size in (1, 2, 256):
+            forecasts = list(TotoPredictor(engine(), 4, batch_size=size).predict(mixed))
+            self.assertEqual(
+                [type(f).__name__ for f in forecasts], ["QuantileForecast", "SampleForecast", "QuantileForecast"]
+            )
+            np.testing.assert_array_equal(forecasts[2].mean, engine().forecast(wave(), 4).mean)
+
+    def test_messages_name_the_item(self) -> None:
+        import pandas as pd
+
+        from totocpp.gluonts import TotoPredictor
+
+        good = {"start": pd.Period("2024-01-01", freq="D"), "target": wave(), "item_id": "good"}
+        bad = {**good, "target": np.full(9, np.nan)}
+        nameless = {"start": bad["start"], "target": bad["target"]}
+        for entry, name in (({**bad, "item_id": "zz"}, "zz"), (nameless, "3")):
+            with self.assertRaisesRegex(ValueError, f'^series "{name}": variate 0 has no value'):
+                list(TotoPredictor(engine(), 4, batch_size=2).predict([good, good, good, entry]))
+
+    def test_serialized(self) -> None:
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
+        from gluonts.model.predictor import Predictor
+
+        from totocpp import Engine
+        from totocpp.gluonts import TotoPredictor
+
+        predictor = TotoPredictor(
+            Engine.from_pretrained(threads=1, dtype="int8"), 5, context_length=64, num_samples=6, quantiles=(0.1, 0.5), seed=3
+        )
+        with TemporaryDirectory() as folder:
+            predictor.serialize(Path(folder))
+            again = Predictor.deserialize(Path(folder), device=None)
+        self.assertEqual((again.engine.dtype, again.engine.threads, again.quantiles), ("int8", 1, (0.1, 0.5)))
+        for ours, theirs in zip(again.predict(self.dataset()), predictor.predict(self.dataset())):
+            np.testing.assert_array_equal(ours.samples, theirs.samples)
+
+
+@needs("mypy")
+class Types(unittest.TestCase):
+    def test_what_a_checker_reads(self) -> None:
+        import subprocess
+        import sys
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
+        lines = {
+            "reveal_type(engine.forecast([1.0, None], 4))": 'Revealed type is "totocpp.forecasts.SeriesForecast"',
+            "reveal_type(engine.forecast([[1.0], [2.0]], 4))": 'Revealed type is "list[totocpp.forecasts.SeriesForecast]"',
+            "reveal_type(engine.forecast({'a': [1.0]}))": 'Revealed type is "list[totocpp.forecasts.SeriesForecast]"',
+            "one: totocpp.Forecast = engine.session([1.0]).forecast(3)": "",
+            "engine.backtest('x.csv', windoes=3)": 'Unexpected keyword argument "windoes"',
+            "engine.forecast([1.0], samples='x')": "No overload variant",
+        }
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "user.py"
+            path.write_text("import totocpp\nengine = totocpp.Engine.from_pretrained()\n" + "\n".join(lines) + "\n")
+            mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder + "/cache", "user.py"]
+            said = subprocess.run(mypy, cwd=folder, capture_output=True, text=True).stdout
+        for number, (line, wanted) in enumerate(lines.items(), 3):
+            here = [answer for answer in said.splitlines() if answer.startswith(f"user.py:{number}: ")]
+            with self.subTest(line):
+                self.assertTrue(wanted in here[0] if wanted else not here, said)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,11 @@ class Backtests(unittest.TestCase):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 quietly(data, **settings)
 
+    def test_what_it_says_of_itself(self) -> None:
+        run = quietly(FILES, windows=2)
+        self.assertRegex(repr(run), r"^Backtest\(AAPL, BTCUSD; \d+ warnings; .*bit for bit")
+        self.assertLess(len(repr(run)), 500)
+
     def test_data_that_looks_odd_is_said(self) -> None:
         with self.assertWarnsRegex(UserWarning, "AAPL.csv: line"):
             run = engine().backtest(FILES[0], windows=2)
@@ -150,6 +155,24 @@ class Frames(unittest.TestCase):
             quietly({"AAPL": frame, _Text("AAPL"): frame})
         with self.assertRaisesRegex(ValueError, "AAPL: no column high"):
             quietly({"AAPL": frame.drop(columns=[c for c in frame.columns if c.lower() == "high"])})
+        with self.assertRaisesRegex(TypeError, 'data is a DataFrame, expected symbols with their frames: {"AAPL": frame}'):
+            quietly(frame)
+        with self.assertRaisesRegex(TypeError, "^AAPL: ndarray, expected a DataFrame"):
+            quietly({"AAPL": frame.to_numpy()})
+
+    def test_zones_with_summer_time(self) -> None:
+        import pandas as pd
+
+        frame = pd.read_csv(FILES[0])
+        frame = frame.set_index(pd.to_datetime(frame.pop(frame.columns[0])))
+        naive = quietly({"AAPL": frame}, windows=6)
+        for zone in ("America/New_York", "Asia/Tokyo"):  # a day is that of the exchange
+            run = quietly({"AAPL": frame.tz_localize(zone)}, windows=6)
+            self.assertEqual(run.results["symbols"], naive.results["symbols"])
+        closing = (frame.index + pd.Timedelta(hours=16)).tz_localize("America/New_York")
+        run = quietly({"AAPL": frame.set_index(closing)}, windows=6)
+        self.assertEqual(run.forecasts["target_time"].iloc[-1], closing[-1])
+        self.assertEqual(list(run.forecasts["0.5"]), list(naive.forecasts["0.5"]))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,43 @@ class Ray(unittest.TestCase):
         ray.shutdown()
         cls.cluster.shutdown()
 
+    def test_0_a_class_of_a_script(self) -> None:
+        """As one of a notebook: nobody can import it, and each worker still makes it once."""
+        import ray
+
+        with TemporaryDirectory() as folder:
+
+            class Summing(ForecastActor):
+                def __init__(self, *arguments: Any, **options: Any) -> None:
+                    super().__init__(*arguments, **options)
+                    (Path(folder) / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+
+                def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+                    answer = super().__call__(batch)
+                    answer["sum"] = answer["mean"].sum(axis=1)
+                    return answer
+
+            rows = [{"unique_id": f"s{i}", "y": wave(50 + i)} for i in range(12)]
+            dataset = ray.data.from_items(rows, override_num_blocks=6)
+            answers = forecast_dataset(dataset, 3, actor=Summing, batch_size=2, point="median").take_all()
+            made = [name.name.partition("-")[0] for name in Path(folder).iterdir()]
+        self.assertEqual(len(answers), 12)
+        self.assertEqual(len(made), len(set(made)))
+        for answer in answers:
+            alone = engine().forecast(wave(50 + int(answer["unique_id"][1:])), 3)
+            np.testing.assert_array_equal(answer["mean"], alone.mean)
+            np.testing.assert_array_equal(answer["point"], alone.median)
+            self.assertAlmostEqual(answer["sum"], alone.mean.sum(), places=3)
+
+    def test_0_refusals_of_a_universe(self) -> None:
+        for kind, sentence, data, settings in (
+            (ValueError, "data is empty", [], {}),
+            (ValueError, "report=True: the symbols of a universe are run apart", DATA / "AAPL.csv", {"report": True}),
+            (TypeError, "data is dict, expected a file", {"A": 1}, {}),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+                backtest_universe(data, **settings)
+
     def test_0_the_actor_class(self) -> None:
         import ray
 

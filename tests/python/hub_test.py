@@ -86,6 +86,25 @@ class Locating(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "expected the name of a revision"):
             locate_model("a/b", local_files_only=True)
 
+    def test_an_interrupted_download_is_resumed(self) -> None:
+        snapshot = make_snapshot(self.cache, "a/b")
+        weights = snapshot / "model.safetensors"
+        fake = types.ModuleType("huggingface_hub")
+        fake.snapshot_download = lambda *_, **__: str(make_snapshot(self.cache / "whole", "a/b"))  # type: ignore[attr-defined]
+        index = snapshot / "model.safetensors.index.json"
+        for text in (None, '{"weight_map": {"x": "part-2.safetensors"}}'):
+            weights.unlink(missing_ok=True)
+            if text is not None:
+                index.write_text(text)
+            lacks = "model.safetensors" if text is None else "part-2.safetensors"
+            with self.assertRaisesRegex(FileNotFoundError, f"no {lacks} there.*incomplete"):
+                locate_model("a/b", local_files_only=True)
+            with mock.patch.dict(sys.modules, {"huggingface_hub": fake}):
+                self.assertIn("whole", locate_model("a/b"))
+            shutil.rmtree(self.cache / "whole")
+        shutil.copyfile(BUNDLED / "model.safetensors", snapshot / "part-2.safetensors")
+        self.assertEqual(locate_model("a/b", local_files_only=True), str(snapshot))
+
     def test_it_is_downloaded_where_that_is_possible(self) -> None:
         asked = []
 

@@ -74,8 +74,12 @@ class Signatures(unittest.TestCase):
         self.check(totocpp.TotoForecastSamples.numpy, "()")
 
     def test_toto_ts(self) -> None:
-        self.check(totocpp.Toto.from_pretrained, "(model_id=None, *, map_location='cpu', strict=True, **arguments)")
-        self.check(totocpp.Toto.load_from_checkpoint, described(totocpp.Toto.from_pretrained))
+        self.check(
+            totocpp.Toto.from_pretrained,
+            "(pretrained_model_name_or_path=None, *, model_id=None, map_location='cpu', strict=True, cache_dir=None, "
+            "proxies=None, resume_download=None, **arguments)",
+        )
+        self.check(totocpp.Toto.load_from_checkpoint, "(checkpoint_path, map_location='cpu', strict=True, **arguments)")
         self.check(
             totocpp.MaskedTimeseries,
             "(series, padding_mask, id_mask, timestamp_seconds=None, time_interval_seconds=None, "
@@ -91,6 +95,15 @@ class Signatures(unittest.TestCase):
         self.check(totocpp.Forecast.quantile, "(q)")
         for name in ("median", "std"):
             self.assertIsInstance(inspect.getattr_static(totocpp.Forecast, name), property, name)
+
+    def test_types_of_options(self) -> None:
+        """What type checkers read is what there is."""
+        from totocpp._options import BacktestSettings, ForecastOptions
+        from totocpp.backtest import _checked
+
+        options = set(inspect.signature(totocpp.Engine.forecast).parameters) - {"self", "series", "horizon", "multivariate"}
+        self.assertEqual(set(ForecastOptions.__annotations__), options)
+        self.assertEqual(list(BacktestSettings.__annotations__), list(_checked.__kwdefaults__ or {}))
 
     def test_exports(self) -> None:
         self.assertEqual(

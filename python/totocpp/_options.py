@@ -1,0 +1,55 @@
+"""Keyword options as types, for those who check types; at run time nothing reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Union
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[Union[np.floating[Any], np.integer[Any], np.bool_]]
+OneSeries = Sequence[Union[float, None]]  # with an array it depends on its shape: the answer is Any
+ManySeries = Union[Sequence[Union[Sequence[Union[float, None]], Numbers]], Mapping[Any, Any]]
+
+
+class ForecastOptions(TypedDict, total=False):
+    """Of Engine.forecast, but for multivariate, which decides what comes back."""
+
+    quantiles: Sequence[float]
+    samples: int | None
+    seed: int | None
+    context: int | None
+    known_future: Any
+    decode: str
+    missing: str
+    point: str
+    ids: Sequence[str] | None
+    independent_streams: bool
+    keep_samples: bool | None
+
+
+class BacktestSettings(TypedDict, total=False):
+    """Of Engine.backtest, the options of `toto backtest`."""
+
+    windows: int | None
+    start: Any  # text, a date or a time
+    end: Any
+    decision_lag: int
+    context: int
+    transform: str
+    return_scale: float
+    point: str | None
+    samples: int | None
+    asset: str
+    bars_per_year: float | None
+    strategies: Sequence[str] | None
+    ci_multiplier: float
+    tune_offsets: bool
+    fill: str
+    fee_bps: float | None
+    slippage_bps: float
+    borrow_apr: float
+    prove_no_lookahead: bool
+    seed: int | None
+    report: bool
