@@ -407,6 +407,9 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
   EXPECT_NE(refusal(series, {}).find("empty"), std::string::npos);
   series.values.assign(5, kNan);
   EXPECT_NE(refusal(series, {}).find("no value"), std::string::npos);
+  EXPECT_EQ(refusal(series, {}).rfind("the series", 0), 0U);
+  const std::vector<Series> batch = {good, good, series};  // its place, counted from 0
+  EXPECT_EQ(error_of([&] { engine.forecast(batch, {}); }).rfind("series 2: ", 0), 0U);
   series = good;
   series.values[3] = std::numeric_limits<float>::infinity();
   EXPECT_NE(refusal(series, {}).find("infinite"), std::string::npos);
