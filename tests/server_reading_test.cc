@@ -142,7 +142,7 @@ TEST_F(Reading, LargePlansWaitForTheThreadOfLargeBodies) {
   const BusyEngine busy(service_->scheduler());
   ASSERT_TRUE(soon([&] { return service_->scheduler().depth() == 1; }));
   const std::vector<Client> large = send_bombs(6);
-  std::this_thread::sleep_for(milliseconds(50));
+  ASSERT_TRUE(large.front().receives(seconds(100)));  // by then the others wait behind it
   Client client = connect();
   client.send(request_text("POST", "/v2/cross_validation", many_windows(1000)));
   EXPECT_EQ(get("/health").status, 200);
