@@ -407,6 +407,8 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
   EXPECT_NE(refusal(series, {}).find("empty"), std::string::npos);
   series.values.assign(5, kNan);
   EXPECT_NE(refusal(series, {}).find("no value"), std::string::npos);
+  EXPECT_EQ(refusal(series, {}).rfind("series \"walk\"", 0), 0U);
+  series.id.clear();
   EXPECT_EQ(refusal(series, {}).rfind("the series", 0), 0U);
   const std::vector<Series> batch = {good, good, series};  // its place, counted from 0
   EXPECT_EQ(error_of([&] { engine.forecast(batch, {}); }).rfind("series 2: ", 0), 0U);
