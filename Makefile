@@ -52,8 +52,8 @@ tsan: ## the threaded tests under ThreadSanitizer
 	@tools/setup.sh dev
 	$(call CONFIGURE,tsan,build-tsan)
 	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test stress_test server_load_test server_http_test server_shadow_test \
-		server_routes_test server_hostile_test server_guard_test server_slow_test twin_test
-	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine|^Stress\.|Load|Http|Shadow|Routes|^ServerTest|Hostile|^Answers\.|Guard|SlowWork|Twin'
+		server_routes_test server_hostile_test server_guard_test server_slow_test server_reading_test twin_test
+	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine|^Stress\.|Load|Http|Shadow|Routes|^ServerTest|Hostile|^Answers\.|Guard|SlowWork|Reading|Twin'
 
 fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
 	@tools/setup.sh dev
