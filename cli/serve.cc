@@ -33,17 +33,19 @@ constexpr milliseconds kCancel{1'000};
 constexpr milliseconds kEnd{1'000};
 
 // Signals are waited for, not handled: blocked before any thread starts, so that all inherit it.
-class StopSignals {
+class Signals {
  public:
-  StopSignals() {
+  Signals() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
-  bool wait(milliseconds time) const {
+  // The signal that came; 0 if none did.
+  int wait(milliseconds time) const {
     const timespec limit{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
-    return sigtimedwait(&signals_, nullptr, &limit) > 0;
+    return std::max(sigtimedwait(&signals_, nullptr, &limit), 0);
   }
 
  private:
@@ -102,12 +104,28 @@ void allow_files(std::size_t num_connections) {
   }
 }
 
+// SIGHUP: whoever rotates logs has moved the file away.
+void reopen_log(server::Service& service, EventLines& events) {
+  try {
+    service.reopen_log();
+    events.say("the log was opened again");
+  } catch (const Error& error) {
+    events.warn(error.what());
+  }
+}
+
 int serve(const ServeFlags& flags) {
   ServeRequest request = make_serve_request(flags);
   allow_files(request.http.max_connections);
   for (const std::string& warning : request.settings.warnings) print_warning(warning);
+  if (!request.service.access.loopback && request.service.access.api_key.empty()) {
+    print_warning(fmt::format(
+        "{} can be reached by others and there is no key: whoever reaches it may ask; use "
+        "--api-key-file, or a proxy that asks for one",
+        request.http.host));
+  }
   const LocatedModel model = locate_model(request.settings.model);
-  const StopSignals signals;
+  const Signals signals;
   LoadResult loaded;
   server::ServiceOptions& options = request.service;
   options.model = client_name(model.name);
@@ -145,10 +163,13 @@ int serve(const ServeFlags& flags) {
   const std::string& host = request.http.host;
   events.say(fmt::format("listening on {}://{}:{}", tls ? "https" : "http",
                          host.find(':') == host.npos ? host : "[" + host + "]", http.port()));
-  while (!signals.wait(milliseconds(100)) && !loaded.error()) {
+  while (!loaded.error()) {
+    const int signal = signals.wait(milliseconds(100));
+    if (signal != 0 && signal != SIGHUP) break;
+    if (signal == SIGHUP) reopen_log(*service, events);
   }
   const std::optional<Error> failure = loaded.error();
-  if (!failure) events.say("stopping: no new work, accepted work is answered");
+  if (!failure) events.say("stopping: no new work; accepted work has 7 seconds");
   http.drain();
   if (!http.wait(kDrain)) {
     service->cancel_all();

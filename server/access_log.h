@@ -19,6 +19,9 @@ class AccessLog {
   // Behind a proxy that is trusted, the peer is whom it speaks for.
   explicit AccessLog(const std::string& path, bool trust_proxy = false);
 
+  void reopen() {  // a file that was moved away
+    if (out_ != nullptr) out_->reopen();
+  }
   void add(const Request& request, std::string_view route, const Response& response, bool sent);
   std::int64_t num_lost() const { return num_lost_; }
 

@@ -123,8 +123,8 @@ struct HttpServer::Impl {
     const tcp::endpoint place(address, static_cast<std::uint16_t>(options.port));
     const auto step = [&](const char* what, const Code& result) {
       if (!result) return;
-      fail(ErrorCode::overloaded, "cannot {} {}:{}: {}; choose another --port", what, options.host,
-           options.port, result.message());
+      fail(ErrorCode::overloaded, "cannot {} {}:{}: {}; choose another --port or --host", what,
+           options.host, options.port, result.message());
     };
     step("open", acceptor.open(place.protocol(), error));
     step("open", acceptor.set_option(tcp::acceptor::reuse_address(true), error));

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -19,20 +20,30 @@ bool is_file(int fd) {
   return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-}  // namespace
-
-LineOutput::LineOutput(const std::string& path) {
+int open_log(const std::string& path) {
   // A named pipe without a reader would keep us waiting.
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
-  if (fd_ < 0) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+  if (fd < 0) {
     fail(ErrorCode::invalid_argument, "{}: the log cannot be written: {}", path,
          std::strerror(errno));
   }
-  owned_ = true;
+  return fd;
 }
 
+}  // namespace
+
+LineOutput::LineOutput(const std::string& path) : fd_(open_log(path)), path_(path) {}
+
 LineOutput::~LineOutput() {
-  if (owned_) ::close(fd_);
+  if (!path_.empty()) ::close(fd_);
+}
+
+void LineOutput::reopen() {
+  if (path_.empty()) return;
+  const int fd = open_log(path_);
+  const std::lock_guard lock(mutex_);
+  ::close(std::exchange(fd_, fd));
+  torn_ = false;
 }
 
 LineOutput& LineOutput::standard_error() {

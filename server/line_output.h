@@ -19,13 +19,15 @@ class LineOutput {
   // One for the process: who looks for room in a pipe must be the only one to fill it.
   static LineOutput& standard_error();
 
+  // After somebody moved the file away. If that fails, lines go on where they went.
+  void reopen();
   bool write(std::string line);  // with its line feed; false if it is lost
 
  private:
   explicit LineOutput(int fd) : fd_(fd) {}
 
   int fd_ = -1;
-  bool owned_ = false;
+  std::string path_;   // of a file of its own; empty for others'
   bool torn_ = false;  // it ends with half a line
   std::mutex mutex_;
 };

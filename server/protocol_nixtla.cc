@@ -133,6 +133,7 @@ NixtlaRequest read_common(Fields& fields, const Limits& limits) {
   if (const Json* level = fields.take("level")) read_levels(*level, request);
 
   Fields series(fields.need("series"), "series");
+  series.ignore("start_datetime");  // the client dates the answer itself
   const std::vector<float> y = values_of(series.need("y"), "series.y");
   const std::vector<std::size_t> sizes = read_sizes(series.need("sizes"), y.size(), limits);
   request.y = cut(y, sizes);

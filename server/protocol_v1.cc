@@ -40,7 +40,12 @@ std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end
   const std::string complaint = clock.read(text_of(*known, name), time);
   if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", name, complaint);
   axis.style = clock.style();
-  if (freq == nullptr) return std::make_shared<const io::TimeAxis>(std::move(axis));
+  if (freq == nullptr && axis.style.steps) {
+    return std::make_shared<const io::TimeAxis>(std::move(axis));
+  }
+  if (freq == nullptr) {
+    fail(ErrorCode::invalid_argument, "{} is given without {}.freq, expected both", name, where);
+  }
   if (axis.style.steps) {
     fail(ErrorCode::invalid_argument, "{} is a step number, expected a date with a freq", name);
   }
@@ -49,6 +54,29 @@ std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end
   axis.times = {io::advance(axis.frequency, time, steps)};
   io::widen(axis.style, axis.times.back());
   return std::make_shared<const io::TimeAxis>(std::move(axis));
+}
+
+// The last one of a time for each value, which is the `end`.
+const Json* last_of(const Json& timestamps, std::size_t length, const std::string& where) {
+  const std::vector<Json>& items = list_of(timestamps, where);
+  if (items.size() != length) {
+    fail(ErrorCode::invalid_argument, "{} has {} times, expected one for each of the {} values",
+         where, items.size(), length);
+  }
+  io::TimeColumn clock;
+  io::Ticks before = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string name = fmt::format("{}[{}]", where, i);
+    io::Ticks time = 0;
+    const std::string complaint = clock.read(text_of(items[i], name), time);
+    if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", name, complaint);
+    if (i > 0 && time <= before) {
+      fail(ErrorCode::invalid_argument, "{} is {}, expected a later time than the one before", name,
+           io::quoted(items[i].string));
+    }
+    before = time;
+  }
+  return items.empty() ? nullptr : &items.back();
 }
 
 void check_futures(std::span<const V1Entry* const> known, int horizon) {
@@ -95,10 +123,18 @@ V1Entry read_entry(const Json& value, const std::string& where) {
   const Json& values = fields.need("values");
   const Json* start = fields.take("start");
   const Json* end = fields.take("end");
+  const Json* timestamps = fields.take("timestamps");
   const Json* freq = fields.take("freq");
   const Json* future = fields.take("future");
   fields.finish();
   entry.input.values = values_of(values, fields.where("values"));
+  if (timestamps != nullptr) {
+    if (start != nullptr || end != nullptr) {
+      fail(ErrorCode::invalid_argument,
+           "{} has timestamps and a start or end, expected one of them", where);
+    }
+    end = last_of(*timestamps, entry.input.values.size(), fields.where("timestamps"));
+  }
   entry.input.axis = make_axis(start, end, freq, entry.input.values.size(), where);
   drop_leading_missing(entry.input.values);
   if (future != nullptr) {

@@ -249,9 +249,14 @@ void Service::post_append(const CallPtr& call) {
     ForecastOptions wanted;
     wanted.seed = options_.limits.seed;
     take_options(fields, options_.limits, wanted);
+    NewPoints added_points{.values = std::move(points)};
+    if (const Json* end = fields.take("end")) added_points.end = text_of(*end, "end");
     fields.finish();
+    if (added_points.end && added_points.values.empty()) {
+      fail(ErrorCode::invalid_argument, "end is given without values, expected both");
+    }
     if (body.find("horizon") != nullptr) options = wanted;
-    answer_session(call, session, std::move(points), std::move(options),
+    answer_session(call, session, std::move(added_points), std::move(options),
                    body.find("point") != nullptr);
   });
 }
@@ -277,7 +282,7 @@ void Service::delete_session(const CallPtr& call) {
 // On an engine's thread: append, then forecast if options say so. A session that cannot be opened,
 // or whose name nobody is left to hear, is forgotten.
 void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
-                             std::vector<float> points, std::optional<ForecastOptions> options,
+                             NewPoints points, std::optional<ForecastOptions> options,
                              bool reports_point) {
   if (options) {
     const SeriesShape shape{.num_variates = session->targets.size()};
@@ -286,7 +291,7 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       return cancelled_ || gone->load() || Clock::now() >= deadline;
     };
   }
-  const double length = static_cast<double>(session->length + points.size());
+  const double length = static_cast<double>(session->length + points.values.size());
   if (options) {
     const double cost = cost_of(static_cast<double>(session->targets.size()), length, *options,
                                 limits(*call).patch_size);
@@ -305,10 +310,11 @@ void Service::answer_session(const CallPtr& call, const std::shared_ptr<StreamSe
       fail(ErrorCode::overloaded, "the session is busy with a request that takes long; try again");
     }
     Session& stream = session->on(active, sessions_.limits());
-    if (!added.empty()) {
-      const std::size_t count = added.size() / session->targets.size();
-      stream.append(added);
-      session->advance(count);
+    if (!added.values.empty()) {
+      const std::size_t count = added.values.size() / session->targets.size();
+      auto axes = session->axes_after(count, added.end);
+      stream.append(added.values);
+      session->advance(count, std::move(axes));
     }
     if (options) {
       Answer& answer = result->answer;

@@ -67,6 +67,8 @@ class Service final : public HttpHandler {
   void add_headers(const Request& request, Response& response) const override;
   void answered(const Request& request, const Response& response, bool sent) override;
 
+  // Lines go to the file that has the log's name now. Error(invalid_argument) if there can be none.
+  void reopen_log() { log_.reopen(); }
   // Whose connections are counted from now on. Requests may be on their way already.
   void watch(const HttpServer& http) { http_ = &http; }
   // After every accepted request has been answered. The HTTP server must still be there.
@@ -157,9 +159,12 @@ class Service final : public HttpHandler {
   void get_page(const CallPtr& call);
 
   BacktestFiles run_backtest(const Call& call, const io::Json& body);
+  struct NewPoints {
+    std::vector<float> values = {};       // [variate][point]
+    std::optional<std::string> end = {};  // when the last one was
+  };
   void answer_session(const CallPtr& call, const std::shared_ptr<StreamSession>& session,
-                      std::vector<float> points, std::optional<ForecastOptions> options,
-                      bool reports_point);
+                      NewPoints points, std::optional<ForecastOptions> options, bool reports_point);
   Clock::time_point deadline_of(const Call& call) const {
     return call.request.received + options_.deadline;
   }

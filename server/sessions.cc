@@ -45,16 +45,40 @@ Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limi
   return *session;
 }
 
-void StreamSession::advance(std::size_t points) {
-  length += points;
-  for (io::InputSeries& target : targets) {
-    if (target.axis->times.empty()) continue;
+std::vector<std::shared_ptr<const io::TimeAxis>> StreamSession::axes_after(
+    std::size_t points, const std::optional<std::string>& end) const {
+  std::vector<std::shared_ptr<const io::TimeAxis>> axes;
+  for (const io::InputSeries& target : targets) {
+    if (target.axis->times.empty()) {
+      if (end) {
+        fail(ErrorCode::invalid_argument,
+             "end is {}, but the session was opened without start or end", io::quoted(*end));
+      }
+      axes.push_back(target.axis);
+      continue;
+    }
     io::TimeAxis axis = *target.axis;
-    axis.times = {
-        io::advance(axis.frequency, axis.times.back(), static_cast<std::int64_t>(points))};
+    const io::Ticks last = axis.times.back();
+    axis.times = {io::advance(axis.frequency, last, static_cast<std::int64_t>(points))};
+    if (end) {
+      io::TimeColumn clock;
+      const std::string complaint = clock.read(*end, axis.times.back());
+      if (!complaint.empty()) fail(ErrorCode::invalid_argument, "end: {}", complaint);
+      if (axis.times.back() <= last) {
+        fail(ErrorCode::invalid_argument, "end is {}, expected a time after {}, the session's last",
+             io::quoted(*end), io::format_time(last, axis.style));
+      }
+    }
     io::widen(axis.style, axis.times.back());
-    target.axis = std::make_shared<const io::TimeAxis>(std::move(axis));
+    axes.push_back(std::make_shared<const io::TimeAxis>(std::move(axis)));
   }
+  return axes;
+}
+
+void StreamSession::advance(std::size_t points,
+                            std::vector<std::shared_ptr<const io::TimeAxis>> axes) {
+  length += points;
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i].axis = std::move(axes[i]);
 }
 
 std::shared_ptr<StreamSession> Sessions::open(std::shared_ptr<StreamSession> session) {

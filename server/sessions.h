@@ -37,7 +37,11 @@ struct StreamSession {
   std::shared_ptr<const Engine> engine = {};  // `session` belongs to
   // After a switch of engines the history goes on in the new one.
   Session& on(const ActiveEngine& active, const SessionLimits& limits);
-  void advance(std::size_t points);  // its length and the times of the targets
+  // The times of the targets after so many points, of which the last was at `end`, if that is said:
+  // days without a bar are nobody's steps. Error(invalid_argument) if that cannot be.
+  std::vector<std::shared_ptr<const io::TimeAxis>> axes_after(
+      std::size_t points, const std::optional<std::string>& end) const;
+  void advance(std::size_t points, std::vector<std::shared_ptr<const io::TimeAxis>> axes);
 };
 
 // Thread safe.

@@ -134,6 +134,15 @@ TEST_F(ServerPage, EndSaysWhenTheLastValueWas) {
   refuse(R"("end": "soon", "freq": "D")", "series[0].end: ");
   refuse(R"("end": "7", "freq": "D")", "series[0].end is a step number");
   refuse(R"("freq": "D")", "without series[0].start or series[0].end");
+  refuse(R"("start": "2024-01-01")", "series[0].start is given without series[0].freq");
+  // A Monday without a bar.
+  EXPECT_EQ(first_step(R"("timestamps": ["2024-01-11", "2024-01-12", "2024-01-16"], "freq": "B")"),
+            "2024-01-17");
+  refuse(R"("timestamps": ["2024-01-01", "2024-01-02"], "freq": "D")", "has 2 times");
+  refuse(R"("timestamps": ["2024-01-01"], "end": "2024-01-01", "freq": "D")", "one of them");
+  const Reply unordered = post("/v1/forecast", R"({"series": [{"values": [1, 2], "freq": "D",
+      "timestamps": ["2024-01-02", "2024-01-01"]}]})");
+  expect_complaint(unordered, "series[0].timestamps[1]");
 }
 
 }  // namespace

@@ -293,6 +293,26 @@ TEST_F(ServeProcess, ALogThatMayGrowNoFurtherEndsWithAWholeLine) {
   EXPECT_LT(lines, 15u);
 }
 
+// As logrotate does it.
+TEST_F(ServeProcess, OpensItsLogAgainWhenTold) {
+  serve({"--port", "0", "--log", path("log")});
+  const auto ask = [&] {
+    Client client(port());
+    client.send(request_text("GET", "/health"));
+    return client.receive().status;
+  };
+  const auto logged = [&] { return count_log_lines(contents_of(path("log"))); };
+  EXPECT_EQ(ask(), 200);
+  for (int i = 0; i < 2000 && logged() == 0; ++i) usleep(5'000);  // after the answer
+  std::filesystem::rename(path("log"), path("log.1"));
+  kill(running_->pid(), SIGHUP);
+  for (int i = 0; i < 2000 && !has(running_->err_so_far(), "opened again"); ++i) usleep(5'000);
+  EXPECT_EQ(ask(), 200);
+  EXPECT_EQ(stop().exit_code, 0);
+  EXPECT_GE(count_log_lines(contents_of(path("log.1"))), 1u);
+  EXPECT_EQ(logged(), 1u);
+}
+
 TEST_F(ServeProcess, ALogThatNobodyReadsHoldsUpNobody) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);

@@ -390,6 +390,14 @@ TEST_F(Routes, SessionsAreExact) {
   const Json last = parsed(post("/v1/sessions/" + id + "/forecast", R"({"horizon": 2})"));
   EXPECT_EQ(at(at(last, "series").array[0], "timestamps").array[0].string, "2024-04-30");
   EXPECT_EQ(post("/v1/sessions/" + id + "/append", R"({"values": [[1], [2]]})").status, 400);
+  // The last of the points was later than the frequency says.
+  const Json later = parsed(post("/v1/sessions/" + id + "/append",
+                                 R"({"values": [1], "end": "2024-05-06", "horizon": 1})"));
+  EXPECT_EQ(at(at(later, "series").array[0], "timestamps").array[0].string, "2024-05-07");
+  for (const char* refused : {R"({"values": [1], "end": "2024-05-06"})", R"({"values": [1], "end": "x"})",
+                              R"({"values": [], "end": "2025-01-01"})"}) {
+    EXPECT_EQ(post("/v1/sessions/" + id + "/append", refused).status, 400) << refused;
+  }
   EXPECT_GT(
       at(parsed(post("/v1/sessions/" + id + "/append", R"({"values": [5]})")), "patches_reused")
           .integer,

@@ -79,7 +79,11 @@ def _mode_asked_for(mode: str | None) -> str:
 
 def _mode_in_force(mode: str | None) -> tuple[str, str | None]:
     """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
-    switch = _rollback_switch() if mode is None else None
+    switch = _rollback_switch()
+    if switch is not None and mode is not None:
+        if mode != "reference":
+            warn(f"{switch} asks for reference mode, but the argument says mode={mode!r}, which wins; leave it out to roll back")
+        switch = None
     return (_mode_asked_for(mode), None) if switch is None else ("reference", switch)
 
 

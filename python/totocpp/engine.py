@@ -115,6 +115,13 @@ def _of_table(table: Any, variates: list[str] | None) -> Float32:
     return stacked([columns[names.index(name)] for name in last])
 
 
+def _told_apart(series: list[Input]) -> list[Input]:
+    """Independent streams are those of ids: where there are none, places stand in for them."""
+    if any(item.id for item in series):
+        return series
+    return [item._replace(id=str(place)) for place, item in enumerate(series)]
+
+
 def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
     """The last variates of every series, known over the horizon."""
     if known_future is None:
@@ -275,12 +282,17 @@ class Engine:
         samples: take everything from this many sampled paths, kept as `.samples`; without it mean
         and quantiles are exact as far as one patch reaches. context: points of history used at
         most, the latest ones (4096). known_future: the future of the last variates, [exogenous,
-        horizon] or, as the history may be, a table with a column each.
+        horizon] or, as the history may be, a table with a column each. quantiles: levels inside
+        (0, 1). seed: of the random numbers; the same seed draws the same. decode: "sample", or "mean"
+        for one path beyond the first patch. missing: "ffill", "linear" or "mask". point: what `.point`
+        is. ids: names of the series. independent_streams: series draw noise of their own, told apart
+        by their ids or places; without it all share one stream (common random numbers), so that
+        samples of different series must not be added up. keep_samples=False: use them, do not keep them.
         """
         asked = (
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
         )  # fmt: skip
-        if not multivariate and ids is None and known_future is None:
+        if not multivariate and ids is None and known_future is None and not independent_streams:
             # The usual call, without detours; else None.
             answer = self._native.forecast_again(series, asked)
             if answer is not None:
@@ -295,11 +307,14 @@ class Engine:
         ids: Sequence[str] | None = None,
         known_future: Any = None,
     ) -> SeriesForecast | list[SeriesForecast]:
-        if not multivariate and ids is None and known_future is None:
+        independent = bool(asked[8])
+        if not multivariate and ids is None and known_future is None and not independent:
             answer: Any = self._native.forecast_plain(series, self._request(asked))
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
         inputs = make_inputs(series, multivariate, ids)
+        if independent:
+            inputs = inputs._replace(series=_told_apart(inputs.series))
         batch = _with_future(inputs, known_future)
         answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
         return answers[0] if inputs.is_one else answers
@@ -333,7 +348,8 @@ class Engine:
     ) -> list[SeriesForecast]:
         """forecast() for series with masks and group ids of their own; arrays keep their variate axis."""
         asked = (horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None)
-        return self._native.forecast(batch, self._request(asked), True)
+        told_apart = _told_apart(batch) if independent_streams else batch
+        return self._native.forecast(told_apart, self._request(asked), True)
 
     def session(
         self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20

@@ -280,8 +280,12 @@ class TotoForecaster:
         future_exogenous_variables: Any = None,
         *,
         seed: int | None = None,
+        independent_streams: bool = False,
     ) -> Forecast:
         """As in toto-ts: without num_samples the mean is fed back along one path.
+
+        independent_streams: the series of a batch draw noise of their own, as in toto-ts; without it
+        they share one stream, so that samples of different series must not be added up.
 
         samples_per_batch is accepted and has no effect: memory is planned by the engine, and any
         number of samples works. use_kv_cache=False runs the uncached path of reference mode.
@@ -303,6 +307,7 @@ class TotoForecaster:
             quantiles=(),
             context=MAX_CONTEXT,
             decode="sample" if num_samples is not None else "mean",
+            independent_streams=independent_streams,
         )
         mean = np.stack([answer.mean for answer in answers])
         if num_samples is None:

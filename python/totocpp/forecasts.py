@@ -13,8 +13,8 @@ from ._arrays import Float32
 
 
 def level_name(level: float) -> str:
-    """The shortest text that reads back as the level: "0.1"."""
-    return repr(float(level))
+    """The shortest text that reads back as the level, but for the last bits of sums: "0.1", "0.3"."""
+    return repr(round(float(level), 12))
 
 
 if TYPE_CHECKING:
@@ -77,12 +77,13 @@ class SeriesForecast(_Base):
     @property
     def std(self) -> Float32:
         if self.samples is None:
-            raise ValueError("the standard deviation is that of the samples and there are none; use samples=")
+            raise ValueError("the standard deviation is that of the samples and none were kept; use samples=")
         return np.asarray(self.samples.std(axis=-2, ddof=1, dtype=np.float64), dtype=np.float32)
 
     def __repr__(self) -> str:
         name = f"{self.id!r}, " if self.id else ""
-        how = f"{self.num_samples} samples" if self.num_samples else "exact"
+        kept = "" if self.samples is not None else ", not kept"
+        how = f"{self.num_samples} samples{kept}" if self.num_samples else "exact"
         return f"SeriesForecast({name}horizon {self.horizon}, context {self.context_length}, {how})"
 
     def __reduce__(self) -> tuple[Any, ...]:

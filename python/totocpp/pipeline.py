@@ -309,7 +309,7 @@ class TotoPipeline:
             horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
             "sample", missing, "mean", independent_streams, None,
         )  # fmt: skip
-        usual = not multivariate and ids is None
+        usual = not multivariate and ids is None and not independent_streams
         answers = self.engine._native.forecast_again(context, asked) if usual else None
         if answers is None:
             answers = self.engine._answer(context, asked, multivariate, ids)

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -235,6 +236,32 @@ class SameBits(unittest.TestCase):
             np.testing.assert_array_equal(quantile, np.array(told["quantiles"][name], np.float32))
 
 
+class Streams(unittest.TestCase):
+    def correlation(self, **options: Any) -> float:
+        first, second = engine().forecast([wave(96), wave(96) * 2], 3, samples=400, **options)
+        return float(np.corrcoef(first.samples[:, 0], second.samples[:, 0])[0, 1])
+
+    def test_series_share_their_noise_unless_told_otherwise(self) -> None:
+        self.assertGreater(self.correlation(), 0.99)
+        self.assertLess(abs(self.correlation(independent_streams=True)), 0.2)
+        self.assertLess(abs(self.correlation(independent_streams=True, ids=["a", "b"])), 0.2)
+
+    def test_also_in_the_drop_ins(self) -> None:
+        table = np.stack([wave(96), wave(96) * 2])
+        paths = [item.samples[:, 0] for item in totocpp.TotoPipeline(engine()).predict(table, 3, 400, independent_streams=True)]
+        self.assertLess(abs(np.corrcoef(*paths)[0, 1]), 0.2)
+        inputs = totocpp.MaskedTimeseries(
+            series=table[:, None],
+            padding_mask=np.ones((2, 1, 96), bool),
+            id_mask=np.zeros((2, 1, 96), np.int64),
+            timestamp_seconds=np.zeros((2, 1, 96), np.int64),
+            time_interval_seconds=np.full((2, 1), 60, np.int64),
+        )
+        forecaster = totocpp.TotoForecaster(engine())
+        samples = forecaster.forecast(inputs, 3, num_samples=400, independent_streams=True).samples
+        self.assertLess(abs(np.corrcoef(samples[0, 0, 0], samples[1, 0, 0])[0, 1]), 0.2)
+
+
 class _Tensor:
     """Gives its values by DLPack and in no other way, as tensors of other libraries do."""
 
@@ -373,6 +400,15 @@ class Settings(unittest.TestCase):
         for name, value in (("TOTO_THREADS", "x"), ("TOTO_DISABLE_COMPILE", "maybe"), ("TOTO_SEED", "-1")):
             with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
                 totocpp.Engine.from_pretrained().forecast(wave(), 1)
+
+    def test_an_argument_that_overrules_the_rollback_is_said(self) -> None:
+        with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
+            with self.assertWarnsRegex(UserWarning, "TOTO_DISABLE_COMPILE asks for reference mode"):
+                self.assertEqual(totocpp.Engine.from_pretrained(mode="default").mode, "default")
+
+    def test_names_of_levels_are_those_people_write(self) -> None:
+        answer = engine().forecast(wave(96), 2, quantiles=np.arange(0.1, 1, 0.1))
+        self.assertEqual(list(answer.quantiles), [f"0.{i}" for i in range(1, 10)])
 
     def test_the_rollback_leaves_aside_what_would_stop_it(self) -> None:
         wrong = {

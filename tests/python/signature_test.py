@@ -89,7 +89,7 @@ class Signatures(unittest.TestCase):
         self.check(
             totocpp.TotoForecaster.forecast,
             "(inputs, prediction_length, num_samples=None, samples_per_batch=10, use_kv_cache=True, "
-            "future_exogenous_variables=None, *, seed=None)",
+            "future_exogenous_variables=None, *, seed=None, independent_streams=False)",
         )
         self.check(totocpp.Forecast, "(mean, samples=None)")
         self.check(totocpp.Forecast.quantile, "(q)")
