@@ -253,7 +253,7 @@ TEST_F(Routes, Nixtla) {
   std::vector<float> y = a.values;
   y.insert(y.end(), b.values.begin(), b.values.end());
   const std::string series = fmt::format(R"("series": {{"y": {}, "sizes": [50, 30], "X": null,
-      "X_future": null}}, "model": "timegpt-1", "freq": "D", "finetune_steps": 0)",
+      "X_future": null, "start_datetime": ["2024-01-01", "2024-01-01"]}}, "model": "timegpt-1", "freq": "D", "finetune_steps": 0)",
                                          values_text(y));
   const Json json =
       parsed(post("/v2/forecast", fmt::format(R"({{{}, "h": 4, "level": [80, 90]}})", series)));
@@ -394,8 +394,9 @@ TEST_F(Routes, SessionsAreExact) {
   const Json later = parsed(post("/v1/sessions/" + id + "/append",
                                  R"({"values": [1], "end": "2024-05-06", "horizon": 1})"));
   EXPECT_EQ(at(at(later, "series").array[0], "timestamps").array[0].string, "2024-05-07");
-  for (const char* refused : {R"({"values": [1], "end": "2024-05-06"})", R"({"values": [1], "end": "x"})",
-                              R"({"values": [], "end": "2025-01-01"})"}) {
+  for (const char* refused :
+       {R"({"values": [1], "end": "2024-05-06"})", R"({"values": [1], "end": "x"})",
+        R"({"values": [], "end": "2025-01-01"})"}) {
     EXPECT_EQ(post("/v1/sessions/" + id + "/append", refused).status, 400) << refused;
   }
   EXPECT_GT(
