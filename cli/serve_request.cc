@@ -240,7 +240,8 @@ void add_serve_options(Command& command, ServeFlags& flags) {
       "those of the service\nalso a line in toto.conf: serve-port = 8080. `toto config show` "
       "prints "
       "them all.\n"
-      "SIGTERM and Ctrl-C: no new work, accepted work is answered, exit 0 within 10 s. SIGHUP: the log is opened again.");
+      "SIGTERM and Ctrl-C: no new work, accepted work is answered, exit 0 within 10 s. SIGHUP: the "
+      "log is opened again.");
 }
 
 ServeRequest make_serve_request(ServeFlags flags) {
