@@ -205,8 +205,7 @@ void Scheduler::watch() {
     }
     if (!late.empty() || !given_up.empty()) {
       lock.unlock();
-      for (const auto& item : late)
-        finish(*item, cancel_all_ ? shutdown_error() : deadline_error());
+      for (const auto& item : late) finish(*item, why_unwanted());
       for (const SwitchDone& done : given_up) done(shutdown_error());
       late.clear();
       lock.lock();

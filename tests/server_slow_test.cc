@@ -101,6 +101,27 @@ TEST_F(SlowWork, OfASessionMovesItOver) {
   EXPECT_EQ(mean_of(appended), expected(whole, {.horizon = 4}).mean);
 }
 
+// A quick request that waited while a slow one of its session began is refused: waiting for it
+// would hold up everybody who is quick.
+TEST_F(SlowWork, OfASessionRefusesWhatQuickThreadsWouldWaitFor) {
+  start();
+  const Json opened = parsed(post_as("/v1/sessions", R"({"series": {"values": [1, 2, 3, 5]}})"));
+  const std::string path = "/v1/sessions/" + at(opened, "session").string + "/forecast";
+  std::vector<Client> clients;
+  {
+    const BusyEngine busy(service_->scheduler());
+    clients.push_back(ask_for(path, R"({"horizon": 4})"));
+    ASSERT_TRUE(soon([&] { return service_->scheduler().depth() == 2; }));
+    clients.push_back(ask_for(path, fmt::format("{{{}}}", kSeconds)));
+    ASSERT_TRUE(soon([&] { return service_->scheduler().depth() == 3; }));
+    std::this_thread::sleep_for(milliseconds(50));  // it has begun
+  }
+  const Reply refused = clients[0].receive();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.error().find("busy"), std::string::npos) << refused.body;
+  EXPECT_EQ(clients[1].receive().status, 200);
+}
+
 // A backtest's results are of one mode, or there are none.
 TEST_F(SlowWork, OfABacktestEndsWithASwitch) {
   std::promise<void> begun;
