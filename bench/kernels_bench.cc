@@ -17,10 +17,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "forecast/mixture_cdf.h"
 #include "gemm_bench.h"
 #include "kernels/kernels.h"
 #include "measure.h"
+#include "model/mixture_cdf.h"
 #include "peaks.h"
 #include "yardsticks.h"
 
@@ -52,7 +52,8 @@ void rms_norm(benchmark::State& state) {
   Buffer<float> dst(src.size());
   for ([[maybe_unused]] auto iteration : state) {
     for (int row = 0; row < rows; ++row) {
-      kernels.rms_norm(src.data() + row * kEmbed, weight.data(), dst.data() + row * kEmbed, kEmbed);
+      kernels.rms_norm(src.data() + row * kEmbed, weight.data(), 1e-8, dst.data() + row * kEmbed,
+                       kEmbed);
     }
     benchmark::ClobberMemory();
   }

@@ -1,7 +1,7 @@
 // Replaces the global allocation functions by ones that count. They stand on malloc, which a
 // sanitizer watches as it does its own, so they serve in every build. The array forms need no
 // replacement: the standard library's call these.
-#include "allocation_count.h"
+#include "cli/allocation_count.h"
 
 #include <algorithm>
 #include <atomic>

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "interrupt.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "compile_log/compile_log.h"
 #include "io/csv.h"
-#include "io/utf8.h"
-#include "output.h"
-#include "progress.h"
-#include "validate/compile_log.h"
 
 namespace toto::cli {
 namespace {
@@ -23,13 +23,13 @@ struct AnalyzeLogFlags {
   bool progress = false;
 };
 
-validate::LogAnalysis read_log(const AnalyzeLogFlags& flags) {
+compile_log::LogAnalysis read_log(const AnalyzeLogFlags& flags) {
   const std::unique_ptr<io::ByteSource> source = io::open_source(flags.log);
   std::error_code unknown;  // of pipes: they are read without a bar
   const std::uintmax_t size = flags.log == "-" ? 0 : std::filesystem::file_size(flags.log, unknown);
   const InterruptGuard guard;
   Progress progress("analyze-log", "MB", flags.progress);
-  validate::CompileLogReader reader;
+  compile_log::CompileLogReader reader;
   std::vector<char> buffer(std::size_t{1} << 18);
   std::uint64_t done = 0;
   while (const std::size_t count = source->read(buffer.data(), buffer.size())) {
@@ -47,14 +47,14 @@ int analyze_log(const AnalyzeLogFlags& flags) {
          "--output and --json are both -; stdout can hold one of them");
   }
   check_outputs({{"LOG", flags.log}}, {{"--output", flags.output}, {"--json", flags.json}});
-  const validate::LogAnalysis analysis = read_log(flags);
-  const std::string name = flags.log == "-" ? "standard input" : io::one_line(flags.log);
-  const std::string markdown = validate::markdown_text(analysis, name);
+  const compile_log::LogAnalysis analysis = read_log(flags);
+  const std::string name = flags.log == "-" ? "standard input" : one_line(flags.log);
+  const std::string markdown = compile_log::markdown_text(analysis, name);
   if (flags.output && flags.output != "-") write_result(*flags.output, markdown);
-  publish(flags.json, validate::json_text(analysis),
-          flags.output == "-" ? markdown : validate::table_text(analysis, name));
+  publish(flags.json, compile_log::json_text(analysis),
+          flags.output == "-" ? markdown : compile_log::table_text(analysis, name));
   if (analysis.evidence()) return 0;
-  print_line(fmt::format("error: {}: {}", name, validate::summary_of(analysis)));
+  print_line(fmt::format("error: {}: {}", name, compile_log::summary_of(analysis)));
   return 1;
 }
 

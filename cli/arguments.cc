@@ -1,4 +1,4 @@
-#include "arguments.h"
+#include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "io/json.h"
+#include "base/text.h"
 
 namespace toto::cli {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void fail_unknown_command(const std::string& word,
                                        const std::vector<std::string>& names) {
   const std::vector<std::string_view> views(names.begin(), names.end());
-  fail(ErrorCode::invalid_argument, "unknown command {}; the commands are {}{}", io::quoted(word),
+  fail(ErrorCode::invalid_argument, "unknown command {}; the commands are {}{}", quoted(word),
        fmt::join(names, ", "), did_you_mean(word, views));
 }
 
@@ -30,7 +30,7 @@ void refuse_unknown_option(const CLI::App& app, const std::string& help) {
     if (word.size() < 2 || word.front() != '-' || word == "--") continue;
     const std::string name = word.substr(0, word.find('='));
     const std::string hint = did_you_mean(name, views);
-    fail(ErrorCode::invalid_argument, "unknown option {}{}", io::quoted(name),
+    fail(ErrorCode::invalid_argument, "unknown option {}{}", quoted(name),
          hint.empty() ? fmt::format("; see `{}`", help) : hint);
   }
 }

@@ -6,18 +6,18 @@
 #include <optional>
 #include <vector>
 
-#include "allocation_count.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/process_memory.h"
 #include "base/random.h"
 #include "base/stopwatch.h"
-#include "commands.h"
+#include "base/text.h"
+#include "cli/allocation_count.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/settings/settings.h"
 #include "io/json.h"
-#include "io/utf8.h"
-#include "output.h"
-#include "progress.h"
-#include "settings.h"
 #include "validate/latency.h"
 
 namespace toto::cli {
@@ -169,7 +169,7 @@ int bench(const BenchFlags& flags) {
 
   io::JsonWriter json;
   json.begin_object().key("engine");
-  io::write_engine(json, loaded.block());
+  tables::write_engine(json, loaded.block());
   json.key("shape").begin_object();
   json.field("context", shape.context)
       .field("horizon", shape.horizon)
@@ -205,7 +205,7 @@ int bench(const BenchFlags& flags) {
       "  throughput     {:10.1f} series/s\n"
       "  after warm-up  {:10} replans, {} allocations\n"
       "  memory         {:10.1f} MB at the peak, {:.1f} MB of it weights\n",
-      io::one_line(loaded.model.name), name_of(options.mode), name_of(options.dtype),
+      one_line(loaded.model.name), name_of(options.mode), name_of(options.dtype),
       name_of(options.isa), counted(options.threads, "thread"), shape.batch,
       counted(shape.variates, "variate"), counted(shape.context, "point"),
       counted(shape.horizon, "step"),

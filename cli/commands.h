@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "arguments.h"
+#include "cli/arguments.h"
 
 namespace toto::cli {
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "held_out_files.h"
-#include "interrupt.h"
-#include "io/json.h"
-#include "output.h"
-#include "progress.h"
-#include "settings.h"
-#include "validate/compare.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/held_out_files.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/settings/settings.h"
+#include "validate/mode_comparison.h"
 
 namespace toto::cli {
 namespace {
@@ -73,7 +73,7 @@ void check_files(const CompareModesFlags& flags) {
   for (const std::string& file : flags.reports) {
     if (!is_page(file) && !file.ends_with(".md")) {
       fail(ErrorCode::invalid_argument, "--report is {}, expected a name that ends in .md or .html",
-           io::quoted(file));
+           quoted(file));
     }
     outputs.push_back({"--report", file});
   }

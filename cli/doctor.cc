@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "config_report.h"
-#include "doctor_checks.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/doctor_checks.h"
+#include "cli/output.h"
+#include "cli/settings/config_report.h"
+#include "cli/settings/settings.h"
+#include "cli/settings/settings_file.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 #include "io/safetensors.h"
 #include "io/sha256.h"
-#include "io/utf8.h"
-#include "model/config.h"
-#include "output.h"
-#include "settings.h"
-#include "settings_file.h"
+#include "model/architecture.h"
 #include "validate/zero_weights.h"
 
 namespace toto::cli {
@@ -166,10 +166,19 @@ Check check_plans(const Engine& engine, const Settings& settings) {
 // Whether the network tells the steps ahead apart. One whose last layer was lost says the same
 // about each of them, and sampling would hide it.
 bool answers(const Engine& engine, const Series& series) {
-  const Trace trace = engine.trace(series, engine.model().patch_size);
-  const std::vector<double>& loc = trace.component_loc;
-  const auto width = static_cast<std::ptrdiff_t>(trace.num_components);
-  return trace.patch_size < 2 || !std::equal(loc.begin() + width, loc.end(), loc.begin());
+  const Trace trace = engine.trace(series, engine.model().facts.patch);
+  for (const TraceArray& array : trace.arrays) {
+    if (!array.distinctive || array.step_axis < 0 || array.shape[array.step_axis] < 2) continue;
+    std::size_t after = 1;
+    for (std::size_t i = array.step_axis + 1; i < array.shape.size(); ++i) after *= array.shape[i];
+    const std::size_t slice = after * array.shape[array.step_axis];
+    bool same = true;  // as the step before, wherever there is one
+    for (std::size_t i = 0; i < array.values.size(); ++i) {
+      same = same && (i % slice < after || array.values[i] == array.values[i - after]);
+    }
+    if (same) return false;
+  }
+  return true;
 }
 
 // A small forecast, twice: finite, not empty of meaning, and the same bits.
@@ -178,7 +187,7 @@ Check check_forecast(const Engine& engine) {
   Series series;
   for (int t = 0; t < 64; ++t) series.values.push_back(static_cast<float>(t % 12));
   ForecastOptions options;
-  options.horizon = 2 * engine.model().patch_size;
+  options.horizon = 2 * engine.model().facts.patch;
   options.num_samples = 4;
   try {
     const bool answered = answers(engine, series);
@@ -257,8 +266,8 @@ int doctor(const CommonFlags& flags, const std::optional<std::string>& json_path
         .field("value", check.value)
         .field("advice", check.advice)
         .end_object();
-    text += fmt::format("{:<4}  {:<16}  {}\n", status, check.name, io::one_line(check.value));
-    if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", io::one_line(check.advice));
+    text += fmt::format("{:<4}  {:<16}  {}\n", status, check.name, one_line(check.value));
+    if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", one_line(check.advice));
   }
   json.end_array().end_object();
   text += passed ? "\nin order\n" : "\nnot in order: see the lines that begin with fail\n";

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "settings.h"
+#include "cli/settings/settings.h"
 
 namespace toto::cli {
 

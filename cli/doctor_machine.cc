@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "cache/cache_folder.h"
-#include "doctor_checks.h"
-#include "io/utf8.h"
-#include "output.h"
+#include "cli/doctor_checks.h"
+#include "cli/output.h"
 
 namespace toto::cli {
 namespace {
@@ -40,7 +40,7 @@ Check check_folder(std::string name, const fs::path& folder, Status if_not, std:
 // Which kernels run, and why these.
 Check check_isa(const Settings& settings) {
   std::string available;
-  for (const Isa isa : {Isa::reference, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : all_isas()) {
     if (isa_available(isa))
       available += fmt::format("{}{}", available.empty() ? "" : ", ", name_of(isa));
   }
@@ -49,7 +49,7 @@ Check check_isa(const Settings& settings) {
   Check check{.name = "instruction set",
               .value = fmt::format("{}, {}; {} has {}", name_of(used),
                                    automatic ? "the best of this CPU" : settings.origins.isa,
-                                   io::one_line(cpu_name()), available)};
+                                   one_line(cpu_name()), available)};
   if (used == Isa::reference) {
     check.status = Status::warn;
     check.advice = automatic ? "without AVX2 forecasts are right but several times slower"

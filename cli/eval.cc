@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/eval_charts.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/settings/settings.h"
+#include "eval/eval_report.h"
 #include "eval/evaluate.h"
-#include "eval/report.h"
-#include "eval_charts.h"
-#include "interrupt.h"
 #include "io/atomic_file.h"
-#include "io/json.h"
-#include "io/series_folder.h"
-#include "output.h"
-#include "progress.h"
-#include "settings.h"
+#include "tables/series_folder.h"
 
 namespace toto::cli {
 namespace {
@@ -61,15 +61,15 @@ eval::EvalOptions options_of(const EvalFlags& flags) {
   return options;
 }
 
-io::ReadOptions read_options_of(const EvalFlags& flags) {
-  io::ReadOptions read;
+tables::ReadOptions read_options_of(const EvalFlags& flags) {
+  tables::ReadOptions read;
   if (const auto columns = find_choice(flags.columns, "--columns"))
     read.columns = list_of(*columns);
   if (const auto format = find_choice(flags.format, "--format")) {
-    read.format = parse_choice(*format, io::parse_input_format);
+    read.format = parse_choice(*format, tables::parse_input_format);
   }
   if (flags.freq) {
-    io::parse_frequency(*flags.freq, "--freq");
+    tables::parse_frequency(*flags.freq, "--freq");
     read.frequency = *flags.freq;
   }
   return read;
@@ -93,7 +93,7 @@ void take_folders(EvalFlags& flags) {
       files.push_back(path);
       continue;
     }
-    std::vector<std::string> found = io::series_files(path);
+    std::vector<std::string> found = tables::series_files(path);
     std::erase_if(found, [&](const std::string& file) {
       return flags.json && io::same_file(file, *flags.json);
     });
@@ -117,7 +117,7 @@ void check_files(const EvalFlags& flags) {
   }
   if (flags.report && !flags.report->ends_with(".html")) {
     fail(ErrorCode::invalid_argument, "--report is {}, expected a name that ends in .html",
-         io::quoted(*flags.report));
+         quoted(*flags.report));
   }
   std::vector<NamedPath> inputs;
   inputs.reserve(flags.data.size());
@@ -126,7 +126,7 @@ void check_files(const EvalFlags& flags) {
   if (flags.plots) {
     if (std::error_code ignored; std::filesystem::is_regular_file(*flags.plots, ignored)) {
       fail(ErrorCode::invalid_argument, "--plots is {}, a file; expected a folder",
-           io::quoted(*flags.plots));
+           quoted(*flags.plots));
     }
     outputs.push_back({"--plots", plot_path(*flags.plots, stem_of(flags.data.front()), "best")});
   }
@@ -138,7 +138,7 @@ void check_files(const EvalFlags& flags) {
 struct Dataset {
   std::string name;  // the file's, without folder and extension where that tells them apart
   std::string file;
-  io::InputData input;
+  tables::InputData input;
   eval::WindowPlan plan;
 };
 
@@ -147,7 +147,7 @@ void warn_of_windows(const Dataset& dataset) {
   const std::vector<eval::SkippedSeries>& skipped = dataset.plan.skipped;
   for (std::size_t i = 0; i < std::min(skipped.size(), kMostNames); ++i) {
     print_warning(fmt::format("{}: the series {} is skipped: it {}", dataset.input.name,
-                              io::quoted(skipped[i].id), skipped[i].reason));
+                              quoted(skipped[i].id), skipped[i].reason));
   }
   if (skipped.size() > kMostNames) {
     print_warning(fmt::format("{}: {} more series are skipped; --json FILE names all of them",
@@ -163,7 +163,7 @@ void warn_of_windows(const Dataset& dataset) {
 }
 
 std::vector<Dataset> read_datasets(const EvalFlags& flags, const eval::EvalOptions& options) {
-  const io::ReadOptions read = read_options_of(flags);
+  const tables::ReadOptions read = read_options_of(flags);
   std::vector<std::string> stems;
   stems.reserve(flags.data.size());
   for (const std::string& path : flags.data) stems.push_back(stem_of(path));
@@ -172,7 +172,7 @@ std::vector<Dataset> read_datasets(const EvalFlags& flags, const eval::EvalOptio
     const bool unique = std::count(stems.begin(), stems.end(), stems[i]) == 1;
     Dataset dataset{.name = unique ? stems[i] : flags.data[i],
                     .file = flags.data[i],
-                    .input = io::read_series(flags.data[i], read),
+                    .input = tables::read_series(flags.data[i], read),
                     .plan = {}};
     print_line(fmt::format("{}: {}", dataset.input.name, dataset.input.description));
     for (const std::string& warning : dataset.input.warnings) print_warning(warning);
@@ -299,7 +299,7 @@ void add_eval(Arguments& arguments) {
               "take everything from N sampled paths (default: exact as far as one patch reaches)")
       .option("--missing", "RULE", flags->missing, "ffill, linear or mask (default ffill)")
       .option("--columns", "A,B", flags->columns, "columns to evaluate (default: all, or close)")
-      .option("--format", "F", flags->format, "auto, long, wide, ohlcv or jsonl (default auto)")
+      .option("--format", "F", flags->format, tables::input_format_names() + " (default auto)")
       .option("--freq", "F", flags->freq, "step of the series: 15min, h, D, B, W, M, ...")
       .option("--json", "FILE", flags->json, "every figure of every series as JSON; - is stdout")
       .option("--report", "FILE", flags->report,

@@ -1,4 +1,4 @@
-#include "eval_charts.h"
+#include "cli/eval_charts.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "forecast_charts.h"
+#include "cli/forecast/forecast_charts.h"
 #include "report/axis.h"
 
 namespace toto::cli {
@@ -16,27 +16,27 @@ namespace {
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 // The dates of what is shown, unless the series has none or no calendar label exists for them.
-void set_times(const io::InputSeries& series, std::size_t first, std::size_t start,
+void set_times(const tables::InputSeries& series, std::size_t first, std::size_t start,
                report::FanChart& chart) {
-  const io::TimeAxis& axis = *series.axis;
+  const tables::TimeAxis& axis = *series.axis;
   if (axis.style.steps || axis.times.empty()) return;
   std::vector<std::int64_t> before, after;
   for (std::size_t i = first; i < start; ++i) {
-    before.push_back(io::utc_seconds(series.time(i), axis.style));
+    before.push_back(tables::utc_seconds(series.time(i), axis.style));
   }
   for (std::size_t i = start; i < start + chart.median.size(); ++i) {
-    after.push_back(io::utc_seconds(series.time(i), axis.style));
+    after.push_back(tables::utc_seconds(series.time(i), axis.style));
   }
   if (before.front() < report::kEarliestTime || after.back() > report::kLatestTime) return;
   chart.history_times = std::move(before);
   chart.forecast_times = std::move(after);
 }
 
-report::FanChart make_chart(const io::InputData& input, const eval::DatasetResult& result,
+report::FanChart make_chart(const tables::InputData& input, const eval::DatasetResult& result,
                             const eval::NotableWindow& notable, const Forecast& forecast,
                             const LoadedEngine& loaded) {
   const eval::SeriesResult& scored = result.series[notable.window.series];
-  const io::InputSeries& series = input.series[scored.position];
+  const tables::InputSeries& series = input.series[scored.position];
   const std::span<const float> values = series.values;
   const std::size_t start = notable.window.start,
                     horizon = static_cast<std::size_t>(forecast.horizon);
@@ -77,14 +77,14 @@ report::FanChart make_chart(const io::InputData& input, const eval::DatasetResul
 
 }  // namespace
 
-std::vector<WindowChart> window_charts(const io::InputData& input,
+std::vector<WindowChart> window_charts(const tables::InputData& input,
                                        const eval::DatasetResult& result,
                                        const eval::EvalOptions& options,
                                        const LoadedEngine& loaded) {
   const ForecastOptions forecast_options = eval::forecast_options(options);
   std::vector<WindowChart> charts;
   for (const eval::NotableWindow& notable : eval::notable_windows(result)) {
-    const io::InputSeries& series = input.series[result.series[notable.window.series].position];
+    const tables::InputSeries& series = input.series[result.series[notable.window.series].position];
     const Forecast forecast = loaded.engine.forecast(
         eval::context_before(series, notable.window.start, forecast_options.max_context),
         forecast_options);

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/settings/settings.h"
 #include "eval/evaluate.h"
 #include "report/fan_chart.h"
-#include "settings.h"
 
 namespace toto::cli {
 
@@ -18,7 +18,7 @@ struct WindowChart {
 
 // Forecasts these windows once more, which gives the same bits: keeping every forecast until the
 // median is known would take memory without bound.
-std::vector<WindowChart> window_charts(const io::InputData& input,
+std::vector<WindowChart> window_charts(const tables::InputData& input,
                                        const eval::DatasetResult& result,
                                        const eval::EvalOptions& options,
                                        const LoadedEngine& loaded);

@@ -1,4 +1,4 @@
-#include "held_out_files.h"
+#include "cli/held_out_files.h"
 
 #include <algorithm>
 #include <array>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/json.h"
-#include "io/series_file.h"
-#include "locate_model.h"
-#include "output.h"
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/settings/locate_model.h"
+#include "tables/series_file.h"
 
 namespace toto::cli {
 
@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-io::InputData read_column(const std::string& file, const std::string& column) {
+tables::InputData read_column(const std::string& file, const std::string& column) {
   try {
-    return io::read_series(file, {.columns = {column}});
+    return tables::read_series(file, {.columns = {column}});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(error.code(), "{}; --column chooses another one", error.what());
@@ -32,17 +32,17 @@ std::vector<validate::Symbol> read_symbols(const std::vector<std::string>& files
                                            const std::string& column) {
   std::vector<validate::Symbol> symbols;
   for (const std::string& file : files) {
-    io::InputData input = read_column(file, column);
+    tables::InputData input = read_column(file, column);
     for (const std::string& warning : input.warnings) print_warning(warning);
     const bool alone = input.series.size() == 1;
-    for (io::InputSeries& series : input.series) {
+    for (tables::InputSeries& series : input.series) {
       std::string name = alone ? fs::path(file).stem().string() : series.id;
       const bool taken = std::any_of(symbols.begin(), symbols.end(),
                                      [&](const auto& other) { return other.name == name; });
       if (taken) {
         fail(ErrorCode::corrupt_file,
              "{}: the symbol {} was read before; name each symbol once, or rename the file", file,
-             io::quoted(name));
+             quoted(name));
       }
       symbols.push_back({.name = std::move(name), .values = std::move(series.values)});
     }

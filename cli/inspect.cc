@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cache/cache_folder.h"
-#include "commands.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/settings/settings.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
-#include "io/utf8.h"
+#include "model/architecture.h"
 #include "model/checkpoint.h"
 #include "model/kv_cache.h"
-#include "model/toto1_weights.h"
-#include "output.h"
-#include "settings.h"
 
 namespace toto::cli {
 namespace {
@@ -32,7 +32,7 @@ struct ModeMemory {
 struct Inspection {
   LocatedModel model;
   std::optional<std::string> config_text;
-  std::optional<Config> config;
+  std::unique_ptr<Architecture> architecture;  // null if its config.json cannot be read
   std::optional<io::WeightFiles> files;
   std::optional<std::string> sha256;
   std::optional<bool> trained;
@@ -44,23 +44,23 @@ struct Inspection {
 };
 
 // The optimised modes pack and fold; reference mode keeps what is in the file.
-std::vector<ModeMemory> memory_of(const Config& config, const ModelInfo& info) {
-  const bool with_labels = info.num_parameters != config.num_parameters(false);
-  const int positions = (kTypicalContext + config.patch_size - 1) / config.patch_size;
-  const KvLayout layout(config);
+std::vector<ModeMemory> memory_of(const Checkpoint& checkpoint) {
+  const Architecture& architecture = checkpoint.architecture();
+  const int patch = architecture.facts().patch;
+  const int positions = (kTypicalContext + patch - 1) / patch;
+  const KvLayout layout(architecture.shape());
   const auto megabytes = [](std::size_t count, std::size_t size) {
     return static_cast<double>(count) * static_cast<double>(size) / 1e6;
   };
-  const auto parameters = static_cast<std::size_t>(info.num_parameters);
-  const std::size_t plain_cache = std::size_t{2} * layout.num_time_layers * config.embed_dim *
-                                  static_cast<std::size_t>(positions);
+  const auto parameters = static_cast<std::size_t>(checkpoint.num_parameters());
+  const std::size_t plain_cache = std::size_t{2} * layout.num_time_layers * layout.num_heads *
+                                  layout.head_dim * static_cast<std::size_t>(positions);
   std::vector<ModeMemory> all;
   for (const DType dtype : {DType::f32, DType::bf16, DType::int8}) {
-    const Toto1Weights packed = Toto1Weights::declare(config, with_labels, dtype);
     all.push_back(
         {.mode = "default",
          .dtype = name_of(dtype),
-         .weights_mb = megabytes(packed.bytes(), 1),
+         .weights_mb = megabytes(architecture.declare(checkpoint, dtype)->bytes(), 1),
          .cache_mb = megabytes(layout.floats(round_up_positions(positions)), sizeof(float))});
   }
   for (const auto& [dtype, size] :
@@ -91,7 +91,7 @@ Inspection inspect_model(const std::string& wanted) {
     const std::string path = folder + "/config.json";
     std::string text = io::read_file(path, kMaxConfigBytes);
     std::vector<std::string> ignored;  // Engine::load reports them
-    found.config = parse_config(text, path, ignored);
+    found.architecture = parse_architecture(text, path, ignored);
     found.config_text = std::move(text);
   });
   attempt([&] {
@@ -104,8 +104,8 @@ Inspection inspect_model(const std::string& wanted) {
   });
   try {
     const Engine engine = Engine::load(folder);
-    found.warnings = engine.model().warnings;  // that it is untrained has a line of its own
-    if (found.config) found.memory = memory_of(*found.config, engine.model());
+    found.warnings = engine.model().warnings;  // that it is untrained has its own line
+    found.memory = memory_of(Checkpoint::open(folder));
   } catch (const Error& error) {
     found.reason = error;
   }
@@ -134,6 +134,8 @@ std::string json_of(const Inspection& found) {
   json.key("trained");
   found.trained ? json.value(*found.trained) : json.null();
   text_or_null("weights_sha256", found.sha256);
+  json.key("architecture");
+  found.architecture ? json.value(found.architecture->facts().architecture) : json.null();
   json.key("config");
   found.config_text ? json.value(io::parse_json(*found.config_text, "config.json")) : json.null();
   if (found.files) {
@@ -171,8 +173,8 @@ std::string json_of(const Inspection& found) {
 }
 
 std::string text_of(const Inspection& found) {
-  std::string text = fmt::format("{}\n  folder       {}\n", io::one_line(found.model.name),
-                                 io::one_line(found.model.folder));
+  std::string text = fmt::format("{}\n  folder       {}\n", one_line(found.model.name),
+                                 one_line(found.model.folder));
   if (found.trained) {
     text += fmt::format("  weights      {}\n",
                         *found.trained ? "trained" : "untrained: random, no use for forecasts");
@@ -183,18 +185,10 @@ std::string text_of(const Inspection& found) {
                         parameters_in(*found.files), found.files->entries().size(),
                         static_cast<double>(found.files->total_bytes()) / 1e6);
   }
-  if (const std::optional<Config>& config = found.config) {
-    text += fmt::format(
-        "  patch        {} steps\n"
-        "  layers       {}, {} wide, {} heads, MLP {} wide\n"
-        "  space-wise   {}\n"
-        "  head         {} Student-T component{} a step\n",
-        config->patch_size, config->num_layers, config->embed_dim, config->num_heads,
-        config->mlp_hidden_dim,
-        config->spacewise_every_n_layers < 1
-            ? "no layer"
-            : fmt::format("one layer in {}", config->spacewise_every_n_layers),
-        config->num_components, config->num_components == 1 ? "" : "s");
+  if (found.architecture) {
+    for (const auto& [name, value] : found.architecture->described()) {
+      text += fmt::format("  {:<12} {}\n", name, value);
+    }
   }
   if (!found.memory.empty()) {
     text += fmt::format("\nmemory (MB)       weights  cache of a variate with {} points\n",
@@ -206,13 +200,13 @@ std::string text_of(const Inspection& found) {
   }
   text += fmt::format(
       "\ncache\n  {}: {} packed models, {:.1f} MB\n",
-      found.cache_dir.empty() ? "no folder, HOME is not set" : io::one_line(found.cache_dir),
+      found.cache_dir.empty() ? "no folder, HOME is not set" : one_line(found.cache_dir),
       found.cache.num_entries, static_cast<double>(found.cache.bytes) / 1e6);
   if (found.files) {
     text += "\ntensors\n";
     for (const io::WeightFiles::Entry& entry : found.files->entries()) {
       text += fmt::format("  {:<4}  {:<14}  {}\n", io::name_of(entry.tensor->type),
-                          io::shape_text(entry.tensor->shape), io::one_line(entry.tensor->name));
+                          io::shape_text(entry.tensor->shape), one_line(entry.tensor->name));
     }
   }
   return text;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "output.h"
-#include "settings_file.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/settings/settings_file.h"
 
 namespace {
 

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "interrupt.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/settings/settings.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
-#include "io/utf8.h"
-#include "model/checkpoint.h"
-#include "output.h"
-#include "progress.h"
-#include "settings.h"
+#include "model/architecture.h"
 
 namespace toto::cli {
 namespace {
@@ -27,18 +27,23 @@ struct MakeModelFlags {
   bool progress = false;
 };
 
-Config read_config(const std::optional<std::string>& name) {
-  if (!name || name == "base") return base_config();
-  if (name == "mini") return mini_config();
-  std::error_code error;
-  if (!fs::exists(*name, error)) {
-    fail(ErrorCode::invalid_argument,
-         "--config is {}, expected base, mini or the path of a config.json", io::quoted(*name));
+// A preset of some architecture, or a config.json of any.
+std::unique_ptr<Architecture> read_config(const std::string& name) {
+  std::vector<std::string> warnings, presets;
+  for (const ArchitectureRow& row : architectures()) {
+    for (const ModelPreset& preset : row.presets) {
+      if (name == preset.name) return parse_architecture(preset.config_json, name, warnings);
+      presets.emplace_back(preset.name);
+    }
   }
-  std::vector<std::string> warnings;
-  const Config config = parse_config(io::read_file(*name, kMaxConfigBytes), *name, warnings);
+  std::error_code error;
+  if (!fs::exists(name, error)) {
+    fail(ErrorCode::invalid_argument, "--config is {}, expected {} or the path of a config.json",
+         quoted(name), fmt::join(presets, ", "));
+  }
+  auto architecture = parse_architecture(io::read_file(name, kMaxConfigBytes), name, warnings);
   for (const std::string& warning : warnings) print_warning(warning);
-  return config;
+  return architecture;
 }
 
 io::TensorType parse_type(std::string_view name) {
@@ -46,7 +51,7 @@ io::TensorType parse_type(std::string_view name) {
   if (name == "f16") return io::TensorType::f16;
   if (name == "bf16") return io::TensorType::bf16;
   fail(ErrorCode::invalid_argument, "unknown dtype {}; the choices are f32, f16, bf16",
-       io::quoted(name));
+       quoted(name));
 }
 
 // Random weights may replace random weights, and nothing else.
@@ -71,7 +76,7 @@ void check_folder(const std::string& folder) {
     files = io::WeightFiles::open(folder);
     trained = files->metadata("trained");
   } catch (const Error&) {
-    trained = nullptr;  // damaged, but perhaps somebody's
+    trained = nullptr;  // damaged, but perhaps of value
   }
   if (trained == nullptr || *trained != "false") {
     fail(ErrorCode::invalid_argument,
@@ -88,17 +93,16 @@ int make_model_command(const MakeModelFlags& flags) {
   if (const auto choice = find_choice(flags.dtype, "--dtype")) {
     type = parse_choice(*choice, parse_type);
   }
-  const Config config = read_config(flags.config);
+  const std::unique_ptr<Architecture> architecture = read_config(flags.config.value_or("base"));
   check_folder(flags.folder);
   check_outputs({}, {{"the weights' file", flags.folder + "/model.safetensors"},
                      {"the config's file", flags.folder + "/config.json"},
                      {"--json", flags.json}});
 
-  const std::int64_t parameters = config.num_parameters(false);
   {
     const InterruptGuard guard;
     Progress progress("make-model", "parameters", flags.progress);
-    make_model(config, seed, type, flags.folder,
+    make_model(*architecture, seed, type, flags.folder,
                {.cancelled = InterruptGuard::interrupted,
                 .progress = [&](std::uint64_t done, std::uint64_t total) {
                   progress.update(done, total);
@@ -107,6 +111,8 @@ int make_model_command(const MakeModelFlags& flags) {
 
   const io::WeightFiles files = io::WeightFiles::open(flags.folder);
   const std::string sha256 = files.sha256();
+  std::uint64_t parameters = 0;
+  for (const auto& entry : files.entries()) parameters += entry.tensor->num_elements();
   io::JsonWriter json;
   json.begin_object()
       .field("folder", flags.folder)
@@ -119,7 +125,7 @@ int make_model_command(const MakeModelFlags& flags) {
       .end_object();
   publish(flags.json, json.take(),
           fmt::format("{}: {} parameters, {}, seed {}, untrained, {:.1f} MB, sha256 {}\n",
-                      io::one_line(flags.folder), parameters, io::name_of(type), seed,
+                      one_line(flags.folder), parameters, io::name_of(type), seed,
                       static_cast<double>(files.total_bytes()) / 1e6, sha256));
   return 0;
 }
@@ -137,7 +143,7 @@ void add_make_model(Arguments& arguments) {
       .option("--seed", "S", flags->seed, "the same seed gives the same bytes (default 0)")
       .option("--dtype", "T", flags->dtype, "of the weights: f32, f16 or bf16 (default f32)")
       .option("--json", "FILE", flags->json, "write what was made as JSON; - is stdout")
-      .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
+      .flag("--progress", flags->progress, "show progress even when stderr is not a terminal");
   command.run([flags] { return make_model_command(*flags); });
 }
 

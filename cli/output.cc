@@ -1,4 +1,4 @@
-#include "output.h"
+#include "cli/output.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/atomic_file.h"
-#include "io/utf8.h"
 
 namespace toto::cli {
 namespace {
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 // One call of write a line: lines of several processes on one terminal do not mix. A closed stderr
 // is no reason to stop.
 void print_line(std::string_view sentence) {
-  const std::string line = io::one_line(sentence) + "\n";
+  const std::string line = one_line(sentence) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

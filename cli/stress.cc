@@ -1,16 +1,16 @@
 // `toto stress`: a thin layer above validate::stress. Exit code 0 only if every limit holds.
-#include "stress.h"
+#include "cli/stress.h"
 
 #include <filesystem>
 #include <memory>
 
 #include "base/error.h"
-#include "commands.h"
-#include "held_out_files.h"
-#include "interrupt.h"
+#include "cli/commands.h"
+#include "cli/held_out_files.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
 #include "io/atomic_file.h"
-#include "output.h"
-#include "progress.h"
 
 namespace toto::cli {
 namespace {

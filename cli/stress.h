@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "settings.h"
-#include "validate/stress.h"
+#include "cli/settings/settings.h"
+#include "validate/stress_runs.h"
 
 namespace toto::cli {
 

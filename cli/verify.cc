@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "commands.h"
-#include "interrupt.h"
-#include "locate_model.h"
-#include "output.h"
-#include "progress.h"
-#include "settings.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/settings/locate_model.h"
+#include "cli/settings/settings.h"
 #include "validate/verify.h"
 
 namespace toto::cli {

@@ -70,7 +70,7 @@ NB_MODULE(_native, module) {
   module.def(
       "isa_available", [](const std::string& name) { return isa_available(parse_isa(name)); },
       nb::arg("name"));
-  bind_answer(module);
+  bind_forecast(module);
   bind_request(module);
   bind_engine(module);
   bind_session(module);

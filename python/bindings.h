@@ -26,8 +26,8 @@ using Values = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::c
 using Mask = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// (id, values, mask or None, group ids or None, number of exogenous variates, known future or None)
-Series series_of(nb::handle tuple);
+// An `Input` of totocpp/_arrays.py, by the names of its fields.
+Series series_of(nb::handle input);
 
 // Arrays and lists of float32 and float64 numbers: [time] is one, [series, time] or a list of
 // [time] are many. `none` for anything else, also if it is wrong: totocpp/_arrays.py says why.
@@ -36,7 +36,7 @@ enum class Plain { none, one, many };
 Plain plain_series(nb::handle given, std::vector<Series>& series);
 
 // What a caller asked for, checked and translated once, however many calls it is used for.
-struct Request {
+struct ForecastCall {
   ForecastOptions options;
   nb::object levels;       // of the quantiles, a tuple
   nb::object answer_type;  // what becomes of a forecast: totocpp.SeriesForecast
@@ -45,18 +45,18 @@ void bind_request(nb::module_& module);
 
 // A forecast as Python sees it. Arrays are made when first asked for and share its memory, not the
 // answer itself, which keeps them: that would be a circle nobody collects.
-struct Answer {
+struct ForecastObject {
   SharedForecast forecast;
   nb::object levels;
   bool has_variates = false;  // arrays are [V, H], not [H]
   nb::object mean = {}, median = {}, point = {}, level_values = {}, samples = {};  // if asked for
 };
 // One to be filled: made before computing, after which the caches hold nothing of the interpreter.
-struct NewAnswer {
+struct NewForecastObject {
   nb::object object;
   Forecast* forecast;  // the object's
 };
-NewAnswer new_answer(const Request& request, bool has_variates);
-void bind_answer(nb::module_& module);
+NewForecastObject new_forecast_object(const ForecastCall& request, bool has_variates);
+void bind_forecast(nb::module_& module);
 
 }  // namespace toto::python

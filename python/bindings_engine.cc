@@ -41,7 +41,7 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
 }
 
 // Into scratch.forecasts.
-void compute(EngineHandle& handle, std::span<const Series> series, const Request& request,
+void compute(EngineHandle& handle, std::span<const Series> series, const ForecastCall& request,
              Scratch& scratch) {
   scratch.options = request.options;
   handle.run([&](const Engine& engine, auto cancelled) {
@@ -53,19 +53,19 @@ void compute(EngineHandle& handle, std::span<const Series> series, const Request
   scratch.options.cancelled = nullptr;  // it was this call's
 }
 
-nb::object answer_to_one(EngineHandle& handle, const Request& request, Scratch& scratch) {
-  NewAnswer answer = new_answer(request, false);
+nb::object answer_to_one(EngineHandle& handle, const ForecastCall& request, Scratch& scratch) {
+  NewForecastObject answer = new_forecast_object(request, false);
   compute(handle, scratch.series, request, scratch);
   std::swap(*answer.forecast, scratch.forecasts.front());  // whose memory the next call uses
   return std::move(answer.object);
 }
 
-nb::list answers_to(EngineHandle& handle, std::span<const Series> series, const Request& request,
-                    bool has_variates, Scratch& scratch) {
+nb::list answers_to(EngineHandle& handle, std::span<const Series> series,
+                    const ForecastCall& request, bool has_variates, Scratch& scratch) {
   nb::list answers;
   scratch.targets.clear();
   for (std::size_t i = 0; i < series.size(); ++i) {
-    NewAnswer answer = new_answer(request, has_variates);
+    NewForecastObject answer = new_forecast_object(request, has_variates);
     scratch.targets.push_back(answer.forecast);
     answers.append(std::move(answer.object));
   }
@@ -78,7 +78,7 @@ nb::list answers_to(EngineHandle& handle, std::span<const Series> series, const 
   return answers;
 }
 
-nb::list forecast(EngineHandle& handle, const nb::list& batch, const Request& request,
+nb::list forecast(EngineHandle& handle, const nb::list& batch, const ForecastCall& request,
                   bool has_variates) {
   std::vector<Series> series;
   series.reserve(batch.size());
@@ -89,7 +89,7 @@ nb::list forecast(EngineHandle& handle, const nb::list& batch, const Request& re
   return answers;
 }
 
-nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Request& request) {
+nb::object forecast_plain(EngineHandle& handle, nb::handle given, const ForecastCall& request) {
   std::unique_ptr<Scratch> scratch = handle.take_scratch();
   const Plain kind = plain_series(given, scratch->series);
   nb::object answer = nb::none();
@@ -104,7 +104,7 @@ nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Request&
 
 nb::object forecast_again(EngineHandle& handle, nb::handle given, const nb::tuple& asked) {
   const nb::object request = handle.recent.find(asked);  // held: others may replace it meanwhile
-  return request.is_valid() ? forecast_plain(handle, given, nb::cast<const Request&>(request))
+  return request.is_valid() ? forecast_plain(handle, given, nb::cast<const ForecastCall&>(request))
                             : nb::none();
 }
 
@@ -117,14 +117,12 @@ nb::dict info(const EngineHandle& handle) {
   info["path"] = model.path;
   info["trained"] = model.trained;
   info["weights_sha256"] = model.weights_sha256;
-  info["patch_size"] = model.patch_size;
-  info["embed_dim"] = model.embed_dim;
-  info["num_layers"] = model.num_layers;
-  info["num_heads"] = model.num_heads;
-  info["mlp_hidden_dim"] = model.mlp_hidden_dim;
-  info["num_components"] = model.num_components;
+  info["config_sha256"] = model.config_sha256;
+  info["architecture"] = model.facts.architecture;
+  info["patch_size"] = model.facts.patch;
+  for (const NamedNumber& number : model.shape) info[number.name.c_str()] = number.value;
   info["num_parameters"] = model.num_parameters;
-  info["minimum_scale"] = model.minimum_scale;
+  info["minimum_scale"] = model.facts.minimum_scale;
   info["weight_bytes"] = model.weight_bytes;
   info["warnings"] = model.warnings;
   info["mode"] = std::string(name_of(options.mode));

@@ -40,11 +40,11 @@ class SessionHandle {
         [&](const Engine&, auto) { session_->append(std::span(values.data(), values.size())); });
   }
 
-  nb::object forecast(const Request& request, bool has_variates) {
+  nb::object forecast(const ForecastCall& request, bool has_variates) {
     check_process();
     std::unique_ptr<Scratch> scratch = engine_.take_scratch();
     scratch->options = request.options;
-    NewAnswer answer = new_answer(request, has_variates);
+    NewForecastObject answer = new_forecast_object(request, has_variates);
     engine_.run([&](const Engine& engine, auto cancelled) {
       scratch->options.cancelled = std::move(cancelled);
       Session* const session = session_.get();

@@ -1,117 +1,59 @@
-// The usual inputs, read where they lie. After a forecast the processor's caches hold the network
-// and not the interpreter, so that every object touched costs a wait for memory: ten times what it
-// costs in a loop of its own. What is not usual is left to totocpp/_arrays.py.
+// Usual inputs, read in place: arrays of float32 and float64, lists of numbers. After a forecast
+// the processor's caches hold the network and not the interpreter, so each Python object touched
+// costs a wait for memory, ten times its cost in a tight loop. totocpp/_arrays.py reads the rest.
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <optional>
+#include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "bindings.h"
 
 namespace toto::python {
 namespace {
 
-// What is read of an array, as long as the array is as it was.
-struct ArrayView {
-  int num_axes = 0;
-  bool is_double = false;  // or float32
-  const Py_ssize_t* shape = nullptr;
-  const Py_ssize_t* strides = nullptr;  // in bytes
-  const void* data = nullptr;
-  nb::object owner = {};  // of what the pointers point to, if it is not the array
-};
-
-// The beginning of every ndarray: part of NumPy's binary interface, whose macros compile to this in
-// each extension. A usual array is read here without a call into NumPy, whose code would have to
-// come from memory first.
-struct ArrayFields {
-  PyObject head;
-  const void* data;
-  int num_axes;
-  const Py_ssize_t* shape;
-  const Py_ssize_t* strides;
-  PyObject* base;
-  PyObject* description;
-};
-
-// NumPy's PyArrayInterface, version 2: what an array's __array_struct__ points to.
-struct ArrayInterface {
-  int two;
-  int num_axes;
-  char kind;
-  int item_size;
-  int flags;
-  const Py_ssize_t* shape;
-  const Py_ssize_t* strides;
-  const void* data;
-  PyObject* description;
-};
-constexpr int kNativeByteOrder = 0x200;
-
-nb::object capsule_of(nb::handle array) {
-  static PyObject* const name = PyUnicode_InternFromString("__array_struct__");
-  PyObject* const capsule = PyObject_GetAttr(array.ptr(), name);
-  if (capsule == nullptr) throw nb::python_error();
-  return nb::steal(capsule);
+// NumPy's type of arrays, kept for ever: modules are.
+PyObject* array_type() {
+  static PyObject* const type =
+      nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return type;
 }
 
-const ArrayInterface& interface_of(const nb::object& capsule) {
-  return *static_cast<const ArrayInterface*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
-}
-
-const ArrayFields& fields_of(nb::handle array) {
-  return *reinterpret_cast<const ArrayFields*>(array.ptr());
-}
-
-// NumPy's objects, kept for ever: modules are.
-struct Numpy {
-  Numpy() {
-    const nb::module_ numpy = nb::module_::import_("numpy");
-    type = nb::object(numpy.attr("ndarray")).release().ptr();
-    const nb::object example = numpy.attr("zeros")(nb::make_tuple(2, 3), "float32");
-    const nb::object capsule = capsule_of(example);
-    const ArrayFields& fields = fields_of(example);
-    const ArrayInterface& about = interface_of(capsule);
-    // A later NumPy whose arrays begin differently is asked, every time.
-    if (fields.num_axes != about.num_axes || fields.data != about.data) return;
-    float32 = nb::object(numpy.attr("dtype")("float32")).release().ptr();
-    float64 = nb::object(numpy.attr("dtype")("float64")).release().ptr();
-  }
-  PyObject* type;
-  // The types of all arrays but those that were unpickled, or whose type says more.
-  PyObject *float32 = nullptr, *float64 = nullptr;
-};
-const Numpy& numpy() {
-  static const Numpy all;
-  return all;
-}
-
-// An ndarray itself: what derives from it may mean more than its values, as masked arrays do.
+// An ndarray itself: a derived type may mean more than its values, as masked arrays do.
 bool is_array(nb::handle given) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) == numpy().type;
+  return reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) == array_type();
 }
 
-// Nothing for what is no array of floats in this machine's order of bytes.
-std::optional<ArrayView> view_of(nb::handle given) {
-  if (!is_array(given)) return {};
-  const ArrayFields& array = fields_of(given);
-  const bool is_double = array.description == numpy().float64;
-  if (is_double || array.description == numpy().float32) {
-    return ArrayView{array.num_axes, is_double, array.shape, array.strides, array.data};
+// The memory of an array of float32 or float64 in this machine's byte order, held through the
+// buffer protocol until this goes. False for anything else.
+class ArrayView {
+ public:
+  explicit ArrayView(nb::handle given) {
+    if (!is_array(given)) return;
+    if (PyObject_GetBuffer(given.ptr(), &buffer_, PyBUF_RECORDS_RO) != 0) {
+      PyErr_Clear();  // an array of times, say
+      return;
+    }
+    const std::string_view format = buffer_.format != nullptr ? buffer_.format : "";
+    is_double_ = format == "d";
+    is_float_ = format == "f";
   }
-  nb::object capsule = capsule_of(given);
-  const ArrayInterface& about = interface_of(capsule);
-  if (about.kind != 'f' || (about.flags & kNativeByteOrder) == 0 ||
-      (about.item_size != sizeof(float) && about.item_size != sizeof(double))) {
-    return {};
-  }
-  return ArrayView{about.num_axes, about.item_size == sizeof(double),
-                   about.shape,    about.strides,
-                   about.data,     std::move(capsule)};
-}
+  ArrayView(const ArrayView&) = delete;
+  ArrayView& operator=(const ArrayView&) = delete;
+  ~ArrayView() { PyBuffer_Release(&buffer_); }  // does nothing for one that was not filled
+
+  explicit operator bool() const { return is_double_ || is_float_; }
+  bool is_double() const { return is_double_; }
+  int num_axes() const { return buffer_.ndim; }
+  Py_ssize_t size(int axis) const { return buffer_.shape[axis]; }
+  Py_ssize_t stride(int axis) const { return buffer_.strides[axis]; }  // in bytes
+  const std::byte* data() const { return static_cast<const std::byte*>(buffer_.buf); }
+
+ private:
+  Py_buffer buffer_ = {};
+  bool is_double_ = false, is_float_ = false;
+};
 
 // False for what float32 cannot hold; infinities among the input are left for others to explain.
 bool round_to(float& rounded, double value) {
@@ -166,16 +108,16 @@ bool read_row(const std::byte* row, Py_ssize_t stride, std::vector<float>& value
 
 // [time] or [series, time].
 bool read_array(const ArrayView& array, Slots& slots) {
-  const int axes = array.num_axes;
+  const int axes = array.num_axes();
   if (axes < 1 || axes > 2) return false;
-  const Py_ssize_t rows = axes == 2 ? array.shape[0] : 1, length = array.shape[axes - 1];
+  const Py_ssize_t rows = axes == 2 ? array.size(0) : 1, length = array.size(axes - 1);
   if (rows < 1) return false;
-  const Py_ssize_t stride = array.strides[axes - 1], step = axes == 2 ? array.strides[0] : 0;
-  const auto* row = static_cast<const std::byte*>(array.data);
+  const Py_ssize_t stride = array.stride(axes - 1), step = axes == 2 ? array.stride(0) : 0;
+  const std::byte* row = array.data();
   for (Py_ssize_t i = 0; i < rows; ++i, row += step) {
     std::vector<float>* const values = slots.next(static_cast<std::size_t>(length));
-    if (values == nullptr || !(array.is_double ? read_row<double>(row, stride, *values)
-                                               : read_row<float>(row, stride, *values))) {
+    if (values == nullptr || !(array.is_double() ? read_row<double>(row, stride, *values)
+                                                 : read_row<float>(row, stride, *values))) {
       return false;
     }
   }
@@ -212,8 +154,8 @@ bool read_numbers(const nb::list& list, Slots& slots) {
 // An array or a list of numbers.
 bool read_one(nb::handle given, Slots& slots) {
   if (PyList_CheckExact(given.ptr())) return read_numbers(nb::borrow<nb::list>(given), slots);
-  const std::optional<ArrayView> array = view_of(given);
-  return array && array->num_axes == 1 && read_array(*array, slots);
+  const ArrayView array(given);
+  return array && array.num_axes() == 1 && read_array(array, slots);
 }
 
 bool holds_series(const nb::list& list) {
@@ -228,10 +170,10 @@ Plain plain_series(nb::handle given, std::vector<Series>& series) {
   Plain kind = Plain::one;
   bool read = true;
   if (!PyList_CheckExact(given.ptr())) {
-    const std::optional<ArrayView> array = view_of(given);
+    const ArrayView array(given);
     if (!array) return Plain::none;
-    if (array->num_axes != 1) kind = Plain::many;
-    read = read_array(*array, slots);
+    if (array.num_axes() != 1) kind = Plain::many;
+    read = read_array(array, slots);
   } else if (const auto list = nb::borrow<nb::list>(given); holds_series(list)) {
     kind = Plain::many;
     for (std::size_t i = 0; read && i < list.size(); ++i) {

@@ -3,14 +3,18 @@
 #include <arpa/inet.h>
 
 #include "base/error.h"
-#include "io/csv.h"
-#include "io/json.h"
+#include "base/text.h"
 
 namespace toto::server {
 namespace {
 
-// Health, and the files of the page, which are the same in every program and hold no secret: a
-// browser cannot send a key with them.
+// Headers that a page of an allowed origin may send and read besides the default ones.
+constexpr std::string_view kCorsHeaders =
+    "Authorization, Content-Encoding, Content-Type, Inference-Header-Content-Length, traceparent";
+constexpr std::string_view kCorsExposed =
+    "Inference-Header-Content-Length, Location, Retry-After, traceparent";
+
+// Health, and the files of the page: they hold no secret, and a browser sends no key with them.
 bool is_open(std::string_view path) {
   return path == "/health" || path.starts_with("/v2/health/") || path.starts_with("/web/");
 }
@@ -24,12 +28,12 @@ std::string_view host_name(std::string_view host) {
 }  // namespace
 
 bool is_loopback(std::string_view name) {
-  return io::equal_ignoring_case(name, "localhost") || name == "::1" ||
+  return equal_ignoring_case(name, "localhost") || name == "::1" ||
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
 }
 
 bool same_text(std::string_view a, std::string_view b) noexcept {
-  // Every byte of `b`, the client's, is looked at; a wrong length is wrong from the start.
+  // Always reads every byte of `b`, the client's text.
   unsigned char difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const char other = a.empty() ? '\0' : a[i % a.size()];
@@ -38,7 +42,7 @@ bool same_text(std::string_view a, std::string_view b) noexcept {
   return difference == 0;
 }
 
-std::optional<Response> check_access(const Request& request, const AccessRules& rules) {
+std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules) {
   const std::string_view host = request.header("Host");
   if (request.count("Host") != 1 || host.empty()) {
     return error_response(
@@ -47,38 +51,52 @@ std::optional<Response> check_access(const Request& request, const AccessRules& 
   if (rules.loopback && !is_loopback(host_name(host))) {
     return error_response(403, fmt::format("Host is {}, expected localhost: this server is bound "
                                            "to loopback",
-                                           io::quoted(host)));
+                                           quoted(host)));
   }
   const std::string_view origin = request.header("Origin");
   const bool ours = origin == fmt::format("http://{}", host) ||
                     origin == fmt::format("https://{}", host) ||
                     (!rules.cors.empty() && origin == rules.cors);
   if (!origin.empty() && !ours) {
-    return error_response(403, fmt::format("Origin is {}, which may not ask; start the server "
-                                           "with --cors ORIGIN to allow it",
-                                           io::quoted(origin)));
+    return error_response(403, fmt::format("Origin {} is not allowed; start the server with "
+                                           "--cors ORIGIN to allow it",
+                                           quoted(origin)));
   }
-  // A browser asks whether it may ask, without any key.
+  // A preflight carries no key.
   if (request.method == "OPTIONS" && !rules.cors.empty() && origin == rules.cors) {
-    return Response{.status = 204, .content_type = "text/plain"};
+    return HttpResponse{.status = 204,
+                        .content_type = "text/plain",
+                        .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
+                                    {"Access-Control-Allow-Headers", std::string(kCorsHeaders)}}};
   }
   if (rules.api_key.empty() || is_open(request.path)) return std::nullopt;
   constexpr std::string_view kBearer = "bearer ";
   const std::string_view given = request.header("Authorization");
   const bool bearer = given.size() > kBearer.size() &&
-                      io::equal_ignoring_case(given.substr(0, kBearer.size()), kBearer);
+                      equal_ignoring_case(given.substr(0, kBearer.size()), kBearer);
   if (bearer && same_text(rules.api_key, given.substr(kBearer.size()))) return std::nullopt;
   return error_response(401, bearer ? "the API key is wrong"
                                     : "the request has no API key, expected the header "
                                       "Authorization: Bearer KEY");
 }
 
-std::string client_address(const Request& request) {
-  std::string_view last;
-  for (const Header& item : request.headers) {
-    if (io::equal_ignoring_case(item.name, "X-Forwarded-For")) last = item.value;
+void add_answer_headers(const HttpRequest& request, const AccessRules& rules,
+                        HttpResponse& response) {
+  if (!rules.cors.empty() && request.header("Origin") == rules.cors) {
+    response.headers.push_back({"Access-Control-Allow-Origin", rules.cors});
+    response.headers.push_back({"Access-Control-Expose-Headers", std::string(kCorsExposed)});
+    response.headers.push_back({"Vary", "Origin"});
   }
-  const std::string address(io::trimmed(last.substr(last.rfind(',') + 1)));
+  const std::string_view trace = request.header("traceparent");
+  if (is_traceparent(trace)) response.headers.push_back({"traceparent", std::string(trace)});
+}
+
+std::string client_address(const HttpRequest& request) {
+  std::string_view last;
+  for (const HttpHeader& item : request.headers) {
+    if (equal_ignoring_case(item.name, "X-Forwarded-For")) last = item.value;
+  }
+  const std::string address(trimmed(last.substr(last.rfind(',') + 1)));
   in6_addr room{};
   const bool known = ::inet_pton(AF_INET, address.c_str(), &room) == 1 ||
                      ::inet_pton(AF_INET6, address.c_str(), &room) == 1;

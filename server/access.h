@@ -1,33 +1,38 @@
-// Who may ask: keys, hosts and origins.
+// Access checks: API keys, hosts and origins.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "message.h"
+#include "http_message.h"
 
 namespace toto::server {
 
 struct AccessRules {
   std::string api_key = {};  // empty: none is needed
-  std::string cors = {};     // the origin that pages may come from; empty: only ours
-  bool loopback = true;      // bound to it: other names for this machine are refused
+  std::string cors = {};     // an additional origin allowed for pages; empty: only this server's
+  bool loopback = true;      // bound to loopback: other host names are refused
 };
 
-// A name or an address of this machine that others cannot reach.
+// A name or address that only this machine can reach.
 bool is_loopback(std::string_view name);
 
-// Takes as long whatever the texts hold.
+// Constant time for texts of one length: it does not reveal where they differ.
 bool same_text(std::string_view a, std::string_view b) noexcept;
 
-// Nothing if the request may pass. Without a key only health may, if there is one.
-std::optional<Response> check_access(const Request& request, const AccessRules& rules);
+// The refusal, or the answer to a CORS preflight; nothing if the request may pass. Health and the
+// files of the page need no key.
+std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules);
 
-// The client a proxy speaks for: the last address of X-Forwarded-For, which is the proxy's own
-// word. The peer's if that is no address. For the log alone: whoever may connect can write the
-// header.
-std::string client_address(const Request& request);
+// The headers of every answer, refusals included: CORS, without which a page cannot read an error,
+// and the traceparent of the request.
+void add_answer_headers(const HttpRequest& request, const AccessRules& rules,
+                        HttpResponse& response);
+
+// The client behind a proxy: the last address of X-Forwarded-For, which the proxy itself adds; the
+// peer if that is not an address. Only for the log: any client can write the header.
+std::string client_address(const HttpRequest& request);
 
 // Whether this is W3C's `00-<32 hex>-<16 hex>-<2 hex>`, of any version of that form, with ids that
 // are not all zero.

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "io/csv.h"
-#include "io/json.h"
+#include "base/text.h"
 
 namespace toto::server {
 namespace {
@@ -22,14 +21,14 @@ using Code = boost::system::error_code;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-constexpr std::size_t kLingerBytes = std::size_t{4} << 20;  // thrown away before a close
+constexpr std::size_t kLingerBytes = std::size_t{4} << 20;  // discarded before a close
 constexpr milliseconds kLingerTime{1'000};
-constexpr std::size_t kSmallAnswer = std::size_t{64} << 10;  // always fits
+constexpr std::size_t kSmallAnswer = std::size_t{64} << 10;  // not counted
 
 constexpr std::string_view kStopping =
     "the server is shutting down; try another one or again later";
 
-// A body that grows with what has arrived, not with what was announced.
+// A body that grows with the bytes received, not with the announced length.
 struct CountedBody {
   // Beast's concept of a body has these names.
   // NOLINTBEGIN(readability-identifier-naming)
@@ -60,12 +59,13 @@ struct CountedBody {
   // NOLINTEND(readability-identifier-naming)
 };
 
-// Why a request could not be read, as an answer; nothing if the connection is simply over.
-std::optional<Response> refusal_of(const Code& error, const HttpOptions& options) {
+// The answer to a request that could not be read; nothing if the connection has ended.
+std::optional<HttpResponse> refusal_of(const Code& error, const HttpOptions& options) {
   if (error == http::error::body_limit) {
-    return error_response(413, fmt::format("the body is larger than {} bytes; send fewer series at "
-                                           "once or start the server with a larger --max-body",
-                                           options.max_body));
+    return error_response(413,
+                          fmt::format("the body is larger than {} bytes; send fewer series per "
+                                      "request or start the server with a larger --max-body",
+                                      options.max_body));
   }
   if (error == boost::system::errc::no_buffer_space) {
     return error_response(503, kTooManyBodies);
@@ -76,20 +76,19 @@ std::optional<Response> refusal_of(const Code& error, const HttpOptions& options
   }
   if (error.category() == make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message) {
-    return error_response(400, fmt::format("this is no HTTP request: {}", error.message()));
+    return error_response(400, fmt::format("this is not an HTTP request: {}", error.message()));
   }
   return std::nullopt;
 }
 
-// Everything runs on the connection's own strand; the post_* functions are how other threads reach
-// it.
+// Everything runs on the connection's own strand; other threads use the post_* functions.
 template <typename Stream>
 class Connection final : public ConnectionBase {
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   using Parser = http::request_parser<CountedBody>;
   using Message = http::response<http::string_body>;
 
-  // An answer on its way.
+  // An answer being written.
   struct Outgoing {
     explicit Outgoing(Message whole) : message(std::move(whole)), serializer(message) {}
     Message message;
@@ -125,7 +124,7 @@ class Connection final : public ConnectionBase {
  private:
   void begin() {
     if constexpr (kTls) {
-      enter(State::handshake, shared_.options.header_timeout);
+      enter(ConnectionState::handshake, shared_.options.header_timeout);
       stream_.async_handshake(asio::ssl::stream_base::server, [self = self()](Code error) {
         if (!error) return self->wait_for_request();
         const auto code = static_cast<unsigned>(error.value());
@@ -136,7 +135,7 @@ class Connection final : public ConnectionBase {
     }
   }
 
-  // Who speaks HTTP where TLS is spoken is told so, in words it understands.
+  // Answers plain HTTP on a TLS port in plain HTTP.
   void refuse_plain() {
     request_.peer = peer_;
     request_.received = Clock::now();
@@ -145,11 +144,11 @@ class Connection final : public ConnectionBase {
         fmt::format("HTTP/1.1 400 Bad Request\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
                     "Connection: close\r\n\r\n{}",
                     sent_.content_type, sent_.body.size(), sent_.body));
-    enter(State::writing, shared_.options.pause_timeout);
+    enter(ConnectionState::writing, shared_.options.pause_timeout);
     asio::async_write(socket(), asio::buffer(*text),
                       [self = self(), text](Code error, std::size_t) {
                         self->shared_.handler.answered(self->request_, self->sent_, !error);
-                        self->enter(State::lingering, kLingerTime);
+                        self->enter(ConnectionState::lingering, kLingerTime);
                         if (!error) self->end_sending();
                       });
   }
@@ -166,9 +165,9 @@ class Connection final : public ConnectionBase {
   }
 
   void check() {
-    if (state() == State::answering) {
-      // Also true of a client that has only shut down its sending side: like other servers we take
-      // that for leaving.
+    if (state() == ConnectionState::answering) {
+      // Also true of a client that has only shut down its sending side: that counts as leaving, as
+      // in other servers.
       pollfd ends{.fd = socket().native_handle(), .events = POLLRDHUP, .revents = 0};
       if (::poll(&ends, 1, 0) > 0) gone_->store(true);
       return;
@@ -184,14 +183,16 @@ class Connection final : public ConnectionBase {
   void refuse_unread() {
     if (is_reading()) {
       interrupt(503, kStopping);
-    } else if (state() == State::idle || state() == State::handshake) {
+    } else if (state() == ConnectionState::idle || state() == ConnectionState::handshake) {
       close();
     }
   }
 
-  bool is_reading() const { return state() == State::header || state() == State::body; }
+  bool is_reading() const {
+    return state() == ConnectionState::header || state() == ConnectionState::body;
+  }
 
-  // The read ends, and this is its answer.
+  // Cancels the read; this is its answer.
   void interrupt(int status, std::string_view sentence) {
     interruption_ = error_response(status, sentence);
     Code ignored;
@@ -217,7 +218,7 @@ class Connection final : public ConnectionBase {
     request_ = {};
     request_.peer = peer_;
     if (buffer_.size() > 0) return read_header();  // pipelined
-    enter(State::idle,
+    enter(ConnectionState::idle,
           shared_.draining ? shared_.options.drain_grace : shared_.options.idle_timeout);
     stream_.async_read_some(buffer_.prepare(4096), [self = self()](Code error, std::size_t size) {
       if (error) return;
@@ -228,7 +229,7 @@ class Connection final : public ConnectionBase {
 
   void read_header() {
     request_.received = Clock::now();
-    enter(State::header, shared_.options.header_timeout);
+    enter(ConnectionState::header, shared_.options.header_timeout);
     http::async_read_header(stream_, buffer_, *parser_, [self = self()](Code error, std::size_t) {
       if (error) return self->refuse_reading(error);
       self->take_header();
@@ -236,7 +237,7 @@ class Connection final : public ConnectionBase {
   }
 
   void refuse_reading(const Code& error) {
-    std::optional<Response> refusal =
+    std::optional<HttpResponse> refusal =
         interruption_ ? std::move(interruption_) : refusal_of(error, shared_.options);
     if (!refusal) return;
     keep_alive_ = false;
@@ -244,12 +245,12 @@ class Connection final : public ConnectionBase {
     refuse(std::move(*refusal));
   }
 
-  void refuse(Response refusal) {
+  void refuse(HttpResponse refusal) {
     shared_.handler.add_headers(request_, refusal);
     send(std::move(refusal));
   }
 
-  // As far as they were understood: of a request whose headers never ended, perhaps nothing.
+  // As far as they were parsed: nothing of a request whose headers never ended.
   void take_header_lines() {
     const auto& message = parser_->get();
     request_.method = std::string(message.method_string());
@@ -263,30 +264,29 @@ class Connection final : public ConnectionBase {
     request_.route = shared_.handler.find_route(request_);
   }
 
-  // The parser takes any coding that does not end in "chunked" for no body at all, and would read
-  // the body as the next request: a way past whoever stands before us. We know one coding.
-  std::optional<Response> refuse_coding(unsigned version) const {
+  // Beast treats any coding that does not end in "chunked" as an empty body and would read the body
+  // as the next request, a way to smuggle requests past a proxy. Only "chunked" is accepted.
+  std::optional<HttpResponse> refuse_coding(unsigned version) const {
     const std::size_t count = request_.count("Transfer-Encoding");
     if (count == 0) return std::nullopt;
     const std::string_view coding = request_.header("Transfer-Encoding");
-    if (count == 1 && version >= 11 && io::equal_ignoring_case(coding, "chunked")) {
+    if (count == 1 && version >= 11 && equal_ignoring_case(coding, "chunked")) {
       return std::nullopt;
     }
     return error_response(
         400, fmt::format("Transfer-Encoding is {} in HTTP/{}.{}, expected \"chunked\" alone, in "
                          "HTTP/1.1",
-                         io::quoted(coding), version / 10, version % 10));
+                         quoted(coding), version / 10, version % 10));
   }
 
-  // The parser takes equal lengths for one, in one header or several. Whoever stands before us may
-  // not.
-  std::optional<Response> refuse_length() const {
+  // Beast accepts equal lengths in one header or several; a proxy in front may not.
+  std::optional<HttpResponse> refuse_length() const {
     const std::size_t count = request_.count("Content-Length");
     const std::string_view length = request_.header("Content-Length");
     if (count == 0 || (count == 1 && length.find(',') == length.npos)) return std::nullopt;
     return error_response(400, fmt::format("the request has {} Content-Length headers, the first "
                                            "of them {}; expected one length",
-                                           count, io::quoted(length)));
+                                           count, quoted(length)));
   }
 
   void take_header() {
@@ -294,24 +294,24 @@ class Connection final : public ConnectionBase {
     take_header_lines();
     keep_alive_ = message.keep_alive();
     const bool has_body = !parser_->is_done();
-    std::optional<Response> refusal = refuse_coding(message.version());
+    std::optional<HttpResponse> refusal = refuse_coding(message.version());
     if (!refusal) refusal = refuse_length();
     if (refusal) {
-      keep_alive_ = false;  // nobody knows where the request ends
+      keep_alive_ = false;  // the end of the request is unknown
       return refuse(std::move(*refusal));
     }
     if (shared_.draining) return refuse(error_response(503, kStopping));
     refusal = shared_.handler.admit(request_);
     if (refusal) {
-      keep_alive_ = keep_alive_ && !has_body;  // nobody reads the body
+      keep_alive_ = keep_alive_ && !has_body;  // the body is not read
       return send(std::move(*refusal));
     }
     if (!has_body) return answer();
-    parser_->eager(true);  // many small chunks at once
+    parser_->eager(true);  // many small chunks per read
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
     if (request_.header("Expect").empty()) return read_body();
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    enter(State::body, shared_.options.pause_timeout);
+    enter(ConnectionState::body, shared_.options.pause_timeout);
     asio::async_write(stream_, asio::buffer(kContinue), [self = self()](Code error, std::size_t) {
       if (!error) self->read_body();
     });
@@ -319,7 +319,8 @@ class Connection final : public ConnectionBase {
 
   void read_body() {
     if (parser_->is_done()) return answer();
-    enter(State::body, std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
+    enter(ConnectionState::body,
+          std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
     http::async_read_some(stream_, buffer_, *parser_, [self = self()](Code error, std::size_t) {
       if (error) return self->refuse_reading(error);
       self->read_body();
@@ -330,23 +331,24 @@ class Connection final : public ConnectionBase {
 
   void answer() {
     gone_ = std::make_shared<std::atomic<bool>>(false);
-    Request whole = request_;
+    HttpRequest whole = request_;
     whole.body = std::move(parser_->get().body().bytes);
     whole.memory = memory_;
     parser_.reset();
-    enter(State::answering, Clock::time_point::max());
-    shared_.handler.handle(std::move(whole), gone_, [self = self()](Response response) {
+    enter(ConnectionState::answering, Clock::time_point::max());
+    shared_.handler.handle(std::move(whole), gone_, [self = self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(),
                  [self, answer = std::move(response)]() mutable { self->send(std::move(answer)); });
     });
   }
 
-  void send(Response response) {
+  void send(HttpResponse response) {
     release_memory();
-    // What nobody fetches stays in memory: such answers have a limit too.
+    // Large answers stay in memory until the client reads them: they are limited too.
     const std::size_t size = response.body.size();
     if (size > kSmallAnswer && !memory_->take(size)) {
-      response = error_response(503, "too many large answers wait for their clients; try again");
+      response =
+          error_response(503, "too many large answers are waiting for their clients; try again");
     }
     if (shared_.draining) keep_alive_ = false;
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
@@ -357,7 +359,7 @@ class Connection final : public ConnectionBase {
     out.set(http::field::server, fmt::format("toto/{}", version()));
     out.set(http::field::content_type, response.content_type);
     out.set("X-Content-Type-Options", "nosniff");
-    for (const Header& item : response.headers) out.set(item.name, item.value);
+    for (const HttpHeader& item : response.headers) out.set(item.name, item.value);
     out.content_length(response.body.size());
     if (request_.method != "HEAD") out.body() = std::move(response.body);
     sent_ = std::move(response);
@@ -365,9 +367,10 @@ class Connection final : public ConnectionBase {
     write_more();
   }
 
-  // A piece at a time, so that a client is dropped for pausing and not for a long answer.
+  // Piece by piece: a client is dropped for pausing, not for a long answer.
   void write_more() {
-    enter(State::writing, std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
+    enter(ConnectionState::writing,
+          std::min(Clock::now() + shared_.options.pause_timeout, body_deadline_));
     http::async_write_some(stream_, outgoing_->serializer,
                            [self = self()](Code error, std::size_t) {
                              if (!error && !self->outgoing_->serializer.is_done())
@@ -385,11 +388,11 @@ class Connection final : public ConnectionBase {
     linger();
   }
 
-  // Closing with unread bytes would reset the connection and lose the answer on its way.
+  // Closing with unread bytes would reset the connection and lose the answer.
   void linger() {
-    enter(State::lingering, kLingerTime);
+    enter(ConnectionState::lingering, kLingerTime);
     if constexpr (kTls) {
-      // Ends with an error where the client is still sending: what it sends is thrown away below.
+      // Ends with an error while the client is still sending; discard() reads the rest.
       stream_.async_shutdown([self = self()](Code) { self->end_sending(); });
     } else {
       end_sending();
@@ -418,12 +421,12 @@ class Connection final : public ConnectionBase {
   boost::beast::flat_buffer buffer_;
   std::unique_ptr<Parser> parser_;  // while a request is read
   std::unique_ptr<Outgoing> outgoing_;
-  Request request_;
-  Response sent_;
+  HttpRequest request_;
+  HttpResponse sent_;
   ClientGone gone_;
   std::string peer_;
-  Clock::time_point body_deadline_ = {};       // of the request's or the answer's
-  std::optional<Response> interruption_ = {};  // why the read was cancelled
+  Clock::time_point body_deadline_ = {};           // of the request or the answer
+  std::optional<HttpResponse> interruption_ = {};  // why the read was cancelled
   std::shared_ptr<MemoryShare> memory_;
   bool keep_alive_ = false;
 };
@@ -451,38 +454,38 @@ std::size_t Connections::size() const {
   return all_.size();
 }
 
-// Who has sent no whole request for longest goes first; after them those who take their time with a
-// body or an answer. A client that asks and is answered is never among the first.
+// Evicts first the connection that has been without a complete request for longest, then those slow
+// with a body or an answer. A client that keeps asking and being answered is never first.
 bool Connections::evict() {
   const auto rank = [](const ConnectionBase& connection) {
     switch (connection.state()) {
-      case State::answering:
+      case ConnectionState::answering:
         return 2;
-      case State::body:
-      case State::writing:
+      case ConnectionState::body:
+      case ConnectionState::writing:
         return 1;
       default:
         return 0;
     }
   };
-  std::shared_ptr<ConnectionBase> chosen;  // its last owner must not hold the lock
+  std::shared_ptr<ConnectionBase> chosen;  // freed after the lock
   const std::lock_guard lock(mutex_);
   for (int wanted = 0; wanted < 2 && !chosen; ++wanted) {
     for (ConnectionBase* connection : all_) {
-      if (connection->chosen_to_go || rank(*connection) != wanted) continue;
+      if (connection->is_evicted || rank(*connection) != wanted) continue;
       chosen = connection->weak_from_this().lock();
       if (chosen) break;
     }
   }
   if (!chosen) return false;
-  chosen->chosen_to_go = true;
+  chosen->is_evicted = true;
   chosen->post_close();
   return true;
 }
 
 template <typename Act>
 void Connections::for_each(const Act& act) {
-  std::vector<std::shared_ptr<ConnectionBase>> held;  // their last owner must not hold the lock
+  std::vector<std::shared_ptr<ConnectionBase>> held;  // freed after the lock
   const std::lock_guard lock(mutex_);
   for (ConnectionBase* connection : all_) {
     if (auto alive = connection->weak_from_this().lock()) {

@@ -1,8 +1,8 @@
-// One client's connection, from its first byte to its last, and what all connections share. Only
-// for http.cc: with it and connection.cc the door to Boost.
+// One client's connection from its first byte to its last, and the state all connections share.
+// Only for http.cc; together with connection.cc it is the only user of Boost.
 #pragma once
 
-// Asio 1.74 uses std::exchange without asking for it.
+// Asio 1.74 uses std::exchange without including it.
 #include <utility>
 
 #include <atomic>
@@ -20,11 +20,11 @@ namespace toto::server {
 
 class ConnectionBase;
 
-// What all connections share. Thread safe; the lock is held for a few instructions only.
+// The state all connections share. Thread safe; the lock is held for a few instructions only.
 class Connections {
  public:
-  Connections(const HttpOptions& wanted, HttpHandler& who)
-      : options(wanted), handler(who), budget(wanted.max_bodies) {}
+  Connections(const HttpOptions& wanted, HttpHandler& request_handler)
+      : options(wanted), handler(request_handler), budget(wanted.max_bodies) {}
   const HttpOptions options;
   HttpHandler& handler;
   MemoryBudget budget;
@@ -33,16 +33,16 @@ class Connections {
   using Place = std::list<ConnectionBase*>::iterator;
   Place add(ConnectionBase* connection);
   void remove(Place place);
-  void to_back(Place place);  // a request was answered: nobody was waited for less
+  void to_back(Place place);  // after an answer: the last to be evicted
   std::size_t size() const;
-  // False if there are too many connections and all of them wait for us.
+  // False if there are too many connections and all of them wait for an answer.
   bool make_room() { return size() < options.max_connections || evict(); }
-  // Closes the connection that can best be spared; false if all of them wait for us.
+  // Closes the least active connection; false if all of them wait for an answer.
   bool evict();
   void check();          // deadlines, and clients that have left
-  void refuse_unread();  // requests that are still being sent when we stop
+  void refuse_unread();  // requests still being sent when the server stops
   void listening_ended();
-  // Whether nobody is left within this time, and nobody can come any more.
+  // Whether all connections ended within this time and no new one can begin.
   bool wait_until_none(std::chrono::milliseconds time);
 
  private:
@@ -51,13 +51,13 @@ class Connections {
 
   mutable std::mutex mutex_;
   std::condition_variable none_left_;
-  std::list<ConnectionBase*> all_;  // those that answered last come last
+  std::list<ConnectionBase*> all_;  // most recently answered last
   bool listening_ = true;
 };
 
-enum class State { handshake, idle, header, body, answering, writing, lingering };
+enum class ConnectionState { handshake, idle, header, body, answering, writing, lingering };
 
-// The part of a connection that other threads look at.
+// The part of a connection that other threads use.
 class ConnectionBase : public std::enable_shared_from_this<ConnectionBase> {
  public:
   explicit ConnectionBase(Connections& shared) : shared_(shared), place_(shared.add(this)) {}
@@ -65,20 +65,23 @@ class ConnectionBase : public std::enable_shared_from_this<ConnectionBase> {
   ConnectionBase(const ConnectionBase&) = delete;
   ConnectionBase& operator=(const ConnectionBase&) = delete;
 
-  // Have the connection do so where its handlers run.
+  // Run on the connection's own strand.
   virtual void post_check() = 0;
   virtual void post_refuse() = 0;  // closes it if no request has begun
   virtual void post_close() = 0;
 
-  State state() const { return state_.load(); }
+  ConnectionState state() const { return state_.load(); }
   bool needs_check(Clock::time_point now) const {
-    return now.time_since_epoch().count() >= deadline_.load() || state() == State::answering;
+    return now.time_since_epoch().count() >= deadline_.load() ||
+           state() == ConnectionState::answering;
   }
-  bool chosen_to_go = false;  // under the lock of Connections
+  bool is_evicted = false;  // under the lock of Connections
 
  protected:
-  void enter(State state, std::chrono::milliseconds time) { enter(state, Clock::now() + time); }
-  void enter(State state, Clock::time_point deadline) {
+  void enter(ConnectionState state, std::chrono::milliseconds time) {
+    enter(state, Clock::now() + time);
+  }
+  void enter(ConnectionState state, Clock::time_point deadline) {
     state_.store(state);
     deadline_.store(deadline.time_since_epoch().count());
   }
@@ -89,7 +92,7 @@ class ConnectionBase : public std::enable_shared_from_this<ConnectionBase> {
 
  private:
   Connections::Place place_;
-  std::atomic<State> state_{State::handshake};
+  std::atomic<ConnectionState> state_{ConnectionState::handshake};
   std::atomic<Clock::rep> deadline_{Clock::time_point::max().time_since_epoch().count()};
 };
 

@@ -3,17 +3,16 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace toto::server {
 
-// What is behind a Content-Encoding: gzip, deflate (zlib or raw), zstd, or identity. At most
-// `max_bytes` come out, and memory is taken as they do: a bomb ends as Error(out_of_memory).
-// Anything else wrong is Error(invalid_argument).
-// So does a body of which `take`, asked before each piece is kept, does not want more; it is asked
-// after little work, whether that made anything or not, and may throw.
-std::string decompress(const std::string& body, std::string_view encoding, std::size_t max_bytes,
-                       const std::function<bool(std::size_t bytes)>& take = {});
+// Decodes a Content-Encoding: gzip, deflate (zlib or raw), zstd or identity. `take` is called with
+// the size of each piece before it is kept, at least once per 64 KiB of input; the result is empty
+// if it returns false. `take` may throw. Error(invalid_argument) for anything else.
+std::optional<std::string> decompress(const std::string& body, std::string_view encoding,
+                                      const std::function<bool(std::size_t bytes)>& take);
 
 }  // namespace toto::server

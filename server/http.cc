@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "connection.h"
-#include "io/json.h"
 
 namespace toto::server {
 namespace {
@@ -25,7 +25,7 @@ constexpr milliseconds kTick{50};
 constexpr milliseconds kSoon{2};
 constexpr int kBacklog = 1024;
 
-// The number OpenSSL has for it.
+// OpenSSL's number of the error.
 unsigned long ssl_code(const Code& error) { return static_cast<unsigned>(error.value()); }
 
 [[noreturn]] void fail_file(const std::string& path, const char* what, const Code& error,
@@ -40,18 +40,18 @@ std::string day_of(const ASN1_TIME* time) {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-// No client would believe another one.
+// Clients reject a certificate outside its dates.
 void check_validity(const X509& certificate, const std::string& path) {
   const ASN1_TIME* begin = X509_get0_notBefore(&certificate);
   const ASN1_TIME* end = X509_get0_notAfter(&certificate);
   if (X509_cmp_current_time(end) < 0) {
     fail(ErrorCode::invalid_argument,
-         "{}: the TLS certificate ended on {}, expected one that is valid today; renew it", path,
+         "{}: the TLS certificate expired on {}, expected one that is valid today; renew it", path,
          day_of(end));
   }
   if (X509_cmp_current_time(begin) > 0) {
     fail(ErrorCode::invalid_argument,
-         "{}: the TLS certificate begins on {}, expected one that is valid today; is the clock "
+         "{}: the TLS certificate is valid from {}, expected one that is valid today; is the clock "
          "right?",
          path, day_of(begin));
   }
@@ -62,13 +62,13 @@ void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
   Code error;
   context.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 |
                       Context::no_tlsv1 | Context::no_tlsv1_1);
-  // OpenSSL has its own words for a file that is not there.
+  // OpenSSL's message for a missing file is unclear.
   for (const std::string& path : {options.tls_cert, options.tls_key}) {
     if (::access(path.c_str(), R_OK) == 0) continue;
     fail(ErrorCode::not_found, "{}: cannot be read: {}; expected the PEM file of a TLS {}", path,
          std::generic_category().message(errno), path == options.tls_cert ? "certificate" : "key");
   }
-  // Nobody is asked on a terminal.
+  // Never ask for a password on the terminal.
   context.set_password_callback(
       [](std::size_t, Context::password_purpose) { return std::string(); });
   if (context.use_certificate_chain_file(options.tls_cert, error)) {
@@ -79,8 +79,7 @@ void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
     const int reason = ERR_GET_REASON(ssl_code(error));
     if (reason == X509_R_KEY_VALUES_MISMATCH || reason == X509_R_KEY_TYPE_MISMATCH) {
       fail(ErrorCode::invalid_argument,
-           "{}: this TLS key is not that of the certificate {}, expected the two that were made "
-           "together",
+           "{}: this TLS key does not belong to the certificate {}, expected a matching pair",
            options.tls_key, options.tls_cert);
     }
     fail_file(options.tls_key, "TLS key", error,
@@ -118,7 +117,7 @@ struct HttpServer::Impl {
     const auto address = asio::ip::make_address(host, error);
     if (error) {
       fail(ErrorCode::invalid_argument, "host is {}, expected an address such as 127.0.0.1",
-           io::quoted(options.host));
+           quoted(options.host));
     }
     const tcp::endpoint place(address, static_cast<std::uint16_t>(options.port));
     const auto step = [&](const char* what, const Code& result) {
@@ -139,7 +138,7 @@ struct HttpServer::Impl {
       if (!error) start(std::move(socket));
       if (!acceptor.is_open()) return shared.listening_ended();
       if (!error) return accept();
-      // Out of descriptors, however few connections there are: somebody's will be free soon.
+      // Out of file descriptors: evicting a connection frees one soon.
       const bool exhausted = error == asio::error::no_descriptors ||
                              error == boost::system::errc::too_many_files_open_in_system;
       retry.expires_after(exhausted && shared.evict() ? kSoon : kTick);
@@ -168,15 +167,14 @@ struct HttpServer::Impl {
   void drain() {
     shared.draining = true;
     asio::post(acceptor.get_executor(), [this] {
-      // Who is connected as far as the system knows has perhaps sent a request: it is refused, not
-      // reset.
+      // Connections in the backlog may have sent a request: refuse it instead of resetting them.
       Code error;
       for (bool more = !acceptor.non_blocking(true, error); more;) {
         tcp::socket socket(asio::make_strand(io));
         more = !acceptor.accept(socket, error);
         if (more) start(std::move(socket));
       }
-      std::ignore = acceptor.close(error);  // it is closed whatever the system says
+      std::ignore = acceptor.close(error);  // closed even on error
       grace.expires_after(shared.options.drain_grace);
       grace.async_wait([this](Code stopped) {
         if (!stopped) shared.refuse_unread();

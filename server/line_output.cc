@@ -21,7 +21,7 @@ bool is_file(int fd) {
 }
 
 int open_log(const std::string& path) {
-  // A named pipe without a reader would keep us waiting.
+  // Non-blocking: opening a named pipe without a reader would wait.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
   if (fd < 0) {
     fail(ErrorCode::invalid_argument, "{}: the log cannot be written: {}", path,
@@ -54,15 +54,14 @@ LineOutput& LineOutput::standard_error() {
 bool LineOutput::write(std::string line) {
   const std::lock_guard lock(mutex_);
   if (torn_) line.insert(0, 1, '\n');
-  // Room in a pipe is room for this much, and standard error may be a pipe that makes us wait for
-  // the rest.
+  // POLLOUT promises room for PIPE_BUF bytes only; a longer write to a pipe may block.
   if (line.size() > PIPE_BUF && !is_file(fd_)) return false;
   pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
   if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return false;
   const ssize_t written = ::write(fd_, line.data(), line.size());
   if (written <= 0) return false;
   const bool whole = written == static_cast<ssize_t>(line.size());
-  // Half a line goes again. What has no length refuses that: the next line begins a new one.
+  // Removes half a line; where that is impossible (a pipe), the next line starts with a line feed.
   torn_ = !whole && ::ftruncate(fd_, ::lseek(fd_, 0, SEEK_CUR) - written) != 0;
   return whole;
 }

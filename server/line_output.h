@@ -1,5 +1,5 @@
-// Lines for whoever watches the service. A reader that stalls or a disk that is full never stops
-// it: a line that cannot be written at once, as a whole, is not written.
+// Lines for the operator. A stalled reader or a full disk never blocks the service: a line that
+// cannot be written immediately and completely is dropped.
 #pragma once
 
 #include <mutex>
@@ -16,19 +16,19 @@ class LineOutput {
   ~LineOutput();
   LineOutput(const LineOutput&) = delete;
   LineOutput& operator=(const LineOutput&) = delete;
-  // One for the process: who looks for room in a pipe must be the only one to fill it.
+  // One for the process: checking a pipe for room is safe only with a single writer.
   static LineOutput& standard_error();
 
-  // After somebody moved the file away. If that fails, lines go on where they went.
+  // After a rotation. If it fails, lines continue to the old file.
   void reopen();
-  bool write(std::string line);  // with its line feed; false if it is lost
+  bool write(std::string line);  // with its line feed; false if it was dropped
 
  private:
   explicit LineOutput(int fd) : fd_(fd) {}
 
   int fd_ = -1;
-  std::string path_;   // of a file of its own; empty for others'
-  bool torn_ = false;  // it ends with half a line
+  std::string path_;   // of a file opened here; otherwise empty
+  bool torn_ = false;  // the file ends with half a line
   std::mutex mutex_;
 };
 

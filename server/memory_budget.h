@@ -1,5 +1,4 @@
-// Bytes that clients make us keep: bodies, what they decompress to, the series and paths they ask
-// for, and large answers.
+// Counts the memory held for clients: bodies, decompressed bodies, series, paths and large answers.
 #pragma once
 
 #include <atomic>
@@ -7,7 +6,7 @@
 
 namespace toto::server {
 
-// Of all clients. What does not fit is refused, whoever it is. Thread safe.
+// Shared by all clients; requests beyond it are refused. Thread safe.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t most) : most_(most) {}
@@ -23,7 +22,7 @@ class MemoryBudget {
   std::atomic<std::size_t> used_{0};
 };
 
-// What one request holds of the budget, which must outlive it. Thread safe.
+// One request's part of the budget, which must outlive it. Thread safe.
 class MemoryShare {
  public:
   explicit MemoryShare(MemoryBudget& budget) : budget_(budget) {}

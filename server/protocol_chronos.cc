@@ -5,14 +5,15 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/forecast_file.h"
+#include "base/text.h"
+#include "tables/forecast_file.h"
 
 namespace toto::server {
 namespace {
 
 using io::Json;
 
-// What of an input comes back with its answer.
+// The parts of an input that its answer repeats.
 struct ChronosInput {
   std::string item_id = {};
   bool has_id = false;
@@ -78,7 +79,7 @@ ChronosInput read_input(const Json& value, const std::string& where, int horizon
     if (!past.contains(name)) {
       fail(ErrorCode::invalid_argument,
            "{} has {} and past_covariates has not, expected its history too",
-           fields.where("future_covariates"), io::quoted(name));
+           fields.where("future_covariates"), quoted(name));
     }
   }
   for (const auto& [name, values] : past) {
@@ -107,10 +108,10 @@ void write_rows(io::JsonWriter& json, const ChronosInput& input, const float* ro
 
 }  // namespace
 
-Plan plan_chronos(const Json& body, const Limits& limits) {
+PreparedRequest prepare_chronos(const Json& body, const RequestLimits& limits) {
   Fields fields(body, "");
-  Plan plan;
-  ForecastOptions& options = plan.options;
+  PreparedRequest prepared;
+  ForecastOptions& options = prepared.options;
   options.quantiles = {0.1, 0.5, 0.9};
   options.seed = limits.seed;
   const std::vector<Json>& items = list_of(fields.need("inputs"), "inputs");
@@ -134,11 +135,12 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
   shapes.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     inputs.push_back(read_input(items[i], fmt::format("inputs[{}]", i), options.horizon,
-                                plan.series.emplace_back()));
-    shapes.push_back(shape_of(plan.series.back()));
+                                prepared.series.emplace_back()));
+    shapes.push_back(shape_of(prepared.series.back()));
   }
-  check_size(limits, shapes, options);
-  plan.answer = [inputs = std::move(inputs), levels = options.quantiles](const Answer& answer) {
+  prepared.bytes_too_large_here = check_size(limits, shapes, options);
+  prepared.write_answer = [inputs = std::move(inputs),
+                           levels = options.quantiles](const ForecastAnswer& answer) {
     io::JsonWriter json(io::JsonLayout::compact);
     json.begin_object().key("predictions").begin_array();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -148,7 +150,7 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
       json.begin_object().key("mean");
       write_rows(json, inputs[i], forecast.mean.data(), horizon);
       for (std::size_t q = 0; q < levels.size(); ++q) {
-        json.key(io::quantile_name(levels[q]));
+        json.key(tables::quantile_name(levels[q]));
         write_rows(json, inputs[i], forecast.quantiles.data() + q * stride, horizon);
       }
       if (inputs[i].has_id) json.field("item_id", inputs[i].item_id);
@@ -157,7 +159,7 @@ Plan plan_chronos(const Json& body, const Limits& limits) {
     json.end_array().end_object();
     return json_response(json);
   };
-  return plan;
+  return prepared;
 }
 
 }  // namespace toto::server

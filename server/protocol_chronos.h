@@ -1,10 +1,10 @@
 // The JSON of Chronos endpoints: {"inputs": [{"target", ...}], "parameters": {...}}.
 #pragma once
 
-#include "plan.h"
+#include "request_fields.h"
 
 namespace toto::server {
 
-Plan plan_chronos(const io::Json& body, const Limits& limits);
+PreparedRequest prepare_chronos(const io::Json& body, const RequestLimits& limits);
 
 }  // namespace toto::server

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/forecast_file.h"
+#include "tables/forecast_file.h"
 
 namespace toto::server {
 namespace {
@@ -16,23 +16,24 @@ using io::Json;
 constexpr int kInputSize = 4096;
 
 // A level L is the band between the quantiles (100 - L) / 200 and (100 + L) / 200.
-struct Band {
+struct NixtlaBand {
   std::string name;               // "80"
-  std::size_t low = 0, high = 0;  // their places among the options' quantiles
+  std::size_t low = 0, high = 0;  // indices into the options' quantiles
 };
 
-// What all three requests have in common.
+// The part that all three requests share.
 struct NixtlaRequest {
   std::vector<std::vector<float>> y = {};                    // [series]
   std::vector<std::vector<std::vector<float>>> x = {};       // [series][feature][time]
   std::vector<std::vector<std::vector<float>>> future = {};  // [series][feature][step]
   std::size_t num_known = 0;  // features, the first ones, whose future is known
-  std::vector<Band> bands = {};
+  std::vector<NixtlaBand> bands = {};
   ForecastOptions options = {};
   bool multivariate = false;
 };
 
-std::vector<std::size_t> read_sizes(const Json& value, std::size_t total, const Limits& limits) {
+std::vector<std::size_t> read_sizes(const Json& value, std::size_t total,
+                                    const RequestLimits& limits) {
   std::vector<std::size_t> sizes;
   std::size_t sum = 0;
   for (const Json& item : list_of(value, "series.sizes")) {
@@ -51,7 +52,7 @@ std::vector<std::size_t> read_sizes(const Json& value, std::size_t total, const 
   return sizes;
 }
 
-// Cuts a column of all series into one for each.
+// Splits a column of all series into one per series.
 std::vector<std::vector<float>> cut(const std::vector<float>& column,
                                     std::span<const std::size_t> sizes) {
   std::vector<std::vector<float>> parts;
@@ -94,12 +95,11 @@ void read_levels(const Json& value, NixtlaRequest& request) {
   for (const Json& item : levels) {
     const double level = number_of(item, "level");
     if (!(level >= 0 && level < 100)) {
-      fail(ErrorCode::invalid_argument, "level is {}, expected 0 up to 100, which it never reaches",
-           level);
+      fail(ErrorCode::invalid_argument, "level is {}, expected 0 or more and less than 100", level);
     }
     const std::string name = fmt::format("{}", level);
     const auto known = std::find_if(request.bands.begin(), request.bands.end(),
-                                    [&](const Band& band) { return band.name == name; });
+                                    [&](const NixtlaBand& band) { return band.name == name; });
     if (known != request.bands.end()) continue;
     // Divided once, so that 80 is 0.1 and 0.9 to the bit.
     const auto place = [&](double quantile) {
@@ -111,11 +111,11 @@ void read_levels(const Json& value, NixtlaRequest& request) {
   }
 }
 
-NixtlaRequest read_common(Fields& fields, const Limits& limits) {
+NixtlaRequest read_common(Fields& fields, const RequestLimits& limits) {
   NixtlaRequest request;
   request.options.quantiles.clear();
   request.options.seed = limits.seed;
-  // What only concerns training and other models.
+  // Fields that only concern training and other models.
   for (const char* name :
        {"model", "freq", "clean_ex_first", "finetune_depth", "finetune_loss", "finetuned_model_id",
         "feature_contributions", "refit", "model_parameters"}) {
@@ -169,8 +169,7 @@ NixtlaRequest read_common(Fields& fields, const Limits& limits) {
   return request;
 }
 
-// Series `index` as it was known before `end`; the known features' values from there on are the
-// future.
+// Series `index` up to `end`; the values of known features after it are their future.
 Series make_series(const NixtlaRequest& request, std::size_t index, std::size_t end) {
   const auto until = static_cast<std::ptrdiff_t>(end);
   const std::vector<float>& y = request.y[index];
@@ -186,7 +185,7 @@ Series make_series(const NixtlaRequest& request, std::size_t index, std::size_t 
   const auto add = [&](const std::vector<float>& feature) {
     series.values.insert(series.values.end(), feature.begin(), feature.begin() + until);
   };
-  // Known ones come first in the request and go last in a series.
+  // Known features are first in the request and last in a series.
   for (std::size_t f = request.num_known; f < x.size(); ++f) add(x[f]);
   for (std::size_t f = 0; f < request.num_known; ++f) add(x[f]);
   const auto horizon = static_cast<std::ptrdiff_t>(request.options.horizon);
@@ -198,15 +197,16 @@ Series make_series(const NixtlaRequest& request, std::size_t index, std::size_t 
   return series;
 }
 
-// Where each number of an answer comes from: forecast, variate, and how many of its steps.
-struct Part {
+// The source of a part of the answer: a forecast, a variate of it and its first steps.
+struct AnswerPart {
   std::size_t forecast = 0, variate = 0, steps = 0;
 };
 
-void write_rows(io::JsonWriter& json, const std::vector<Part>& parts, const Answer& answer,
-                const std::vector<float> Forecast::* values, std::size_t row) {
+void write_rows(io::JsonWriter& json, const std::vector<AnswerPart>& parts,
+                const ForecastAnswer& answer, const std::vector<float> Forecast::* values,
+                std::size_t row) {
   json.begin_array();
-  for (const Part& part : parts) {
+  for (const AnswerPart& part : parts) {
     const Forecast& forecast = answer.forecasts[part.forecast];
     const auto horizon = static_cast<std::size_t>(forecast.horizon);
     const auto variates = static_cast<std::size_t>(forecast.num_variates);
@@ -216,8 +216,9 @@ void write_rows(io::JsonWriter& json, const std::vector<Part>& parts, const Answ
   json.end_array();
 }
 
-void write_answer(io::JsonWriter& json, const std::vector<Part>& parts,
-                  const std::vector<Band>& bands, const Answer& answer, std::size_t num_tokens) {
+void write_answer(io::JsonWriter& json, const std::vector<AnswerPart>& parts,
+                  const std::vector<NixtlaBand>& bands, const ForecastAnswer& answer,
+                  std::size_t num_tokens) {
   json.key("mean");
   write_rows(json, parts, answer, &Forecast::mean, 0);
   json.key("intervals");
@@ -225,7 +226,7 @@ void write_answer(io::JsonWriter& json, const std::vector<Part>& parts,
     json.null();
   } else {
     json.begin_object();
-    for (const Band& band : bands) {
+    for (const NixtlaBand& band : bands) {
       json.key("lo-" + band.name);
       write_rows(json, parts, answer, &Forecast::quantiles, band.low);
       json.key("hi-" + band.name);
@@ -234,7 +235,7 @@ void write_answer(io::JsonWriter& json, const std::vector<Part>& parts,
     json.end_object();
   }
   std::size_t num_answers = 0;
-  for (const Part& part : parts) num_answers += part.steps;
+  for (const AnswerPart& part : parts) num_answers += part.steps;
   json.key("weights_x").null().key("feature_contributions").null();
   json.field("input_tokens", static_cast<std::uint64_t>(num_tokens))
       .field("output_tokens", static_cast<std::uint64_t>(num_answers))
@@ -254,8 +255,8 @@ std::size_t num_values(const NixtlaRequest& request) {
   return total;
 }
 
-// Where a forecast is made along the history of a series: of `steps` steps from `end` on.
-struct Cut {
+// A forecast within the history of series `index`: `steps` steps from `end` on.
+struct WindowCut {
   std::size_t index = 0, end = 0, steps = 0;
 };
 
@@ -266,30 +267,31 @@ SeriesShape shape_of(const NixtlaRequest& request, std::size_t index, std::size_
 }
 
 // Forecasts made along the history.
-struct Windows {
-  std::vector<Part> parts = {};
+struct HistoryWindows {
+  std::vector<AnswerPart> parts = {};
   std::vector<std::size_t> idxs = {};   // of each answer, among all values of the request
   std::vector<std::size_t> sizes = {};  // answers of each series
 };
 
-// Each window has a copy of what was before it: they are many times the request.
-Windows make_windows(Plan& plan, const NixtlaRequest& request, const std::vector<Cut>& cuts,
-                     const Limits& limits) {
+// Each window copies the history before it: together they are many times the request's size.
+HistoryWindows make_windows(PreparedRequest& prepared, const NixtlaRequest& request,
+                            const std::vector<WindowCut>& cuts, const RequestLimits& limits) {
   std::vector<SeriesShape> shapes;
   shapes.reserve(cuts.size());
-  for (const Cut& cut : cuts) shapes.push_back(shape_of(request, cut.index, cut.end));
-  check_size(limits, shapes, plan.options);
+  for (const WindowCut& cut : cuts) shapes.push_back(shape_of(request, cut.index, cut.end));
+  prepared.bytes_too_large_here = check_size(limits, shapes, prepared.options);
+  if (prepared.bytes_too_large_here > 0) return {};
   std::vector<std::size_t> offsets;  // of each series among all values
   std::size_t offset = 0;
   for (const std::vector<float>& y : request.y) {
     offsets.push_back(offset);
     offset += y.size();
   }
-  Windows windows;
+  HistoryWindows windows;
   windows.sizes.resize(request.y.size());
-  for (const Cut& cut : cuts) {
-    windows.parts.push_back({plan.series.size(), 0, cut.steps});
-    plan.series.push_back(make_series(request, cut.index, cut.end));
+  for (const WindowCut& cut : cuts) {
+    windows.parts.push_back({prepared.series.size(), 0, cut.steps});
+    prepared.series.push_back(make_series(request, cut.index, cut.end));
     for (std::size_t i = 0; i < cut.steps; ++i) {
       windows.idxs.push_back(offsets[cut.index] + cut.end + i);
     }
@@ -298,20 +300,59 @@ Windows make_windows(Plan& plan, const NixtlaRequest& request, const std::vector
   return windows;
 }
 
+// Whether each value of the history lies outside the band that was forecast for it.
+void write_anomalies(io::JsonWriter& json, const HistoryWindows& windows, const NixtlaBand& band,
+                     const std::vector<float>& actual, const ForecastAnswer& answer) {
+  json.key("anomaly").begin_array();
+  std::size_t next = 0;
+  for (const AnswerPart& part : windows.parts) {
+    const Forecast& forecast = answer.forecasts[part.forecast];
+    const auto row = static_cast<std::size_t>(forecast.num_variates) *
+                     static_cast<std::size_t>(forecast.horizon);
+    const float* low = forecast.quantiles.data() + band.low * row;
+    const float* high = forecast.quantiles.data() + band.high * row;
+    for (std::size_t i = 0; i < part.steps; ++i) {
+      const float y = actual[windows.idxs[next++]];
+      json.value(y < low[i] || y > high[i]);
+    }
+  }
+  json.end_array();
+}
+
+// Writes the fields all three answers share, then those that `more` adds.
+template <typename More>
+auto answer_writer(const NixtlaRequest& request, HistoryWindows windows, More more) {
+  return [made = std::move(windows), bands = request.bands, tokens = num_values(request),
+          more = std::move(more)](const ForecastAnswer& answer) {
+    io::JsonWriter json(io::JsonLayout::compact);
+    json.begin_object();
+    write_answer(json, made.parts, bands, answer, tokens);
+    more(json, made, answer);
+    json.end_object();
+    return json_response(json);
+  };
+}
+
 void refuse_multivariate(const NixtlaRequest& request) {
   if (request.multivariate) {
     fail(ErrorCode::unsupported,
-         "multivariate is true, expected false here: only /v2/forecast has it");
+         "multivariate is true, expected false: only /v2/forecast supports it");
   }
 }
 
+// Steps that a model forecasts exactly without feeding anything back, one patch if it knows no
+// limit.
+int history_window(const ModelFacts& facts) { return facts.block > 0 ? facts.block : facts.patch; }
+
 // One window after the other over all of a series but its beginning. The last one is shorter, and
 // the future of no feature is known beyond it: here features are known up to each window.
-Windows cover_history(Plan& plan, NixtlaRequest& request, const Limits& limits) {
-  plan.options.horizon = request.options.horizon = limits.patch_size;
+HistoryWindows cover_history(PreparedRequest& prepared, NixtlaRequest& request,
+                             const RequestLimits& limits) {
+  const int window = history_window(limits.facts);
+  prepared.options.horizon = request.options.horizon = window;
   request.num_known = 0;
-  std::vector<Cut> cuts;
-  const auto horizon = static_cast<std::size_t>(plan.options.horizon);
+  std::vector<WindowCut> cuts;
+  const auto horizon = static_cast<std::size_t>(prepared.options.horizon);
   for (std::size_t index = 0; index < request.y.size(); ++index) {
     const std::vector<float>& y = request.y[index];
     const auto known = std::find_if(y.begin(), y.end(), [](float v) { return !std::isnan(v); });
@@ -322,7 +363,7 @@ Windows cover_history(Plan& plan, NixtlaRequest& request, const Limits& limits) 
            length);
     }
     const std::size_t first =
-        leading + std::min(static_cast<std::size_t>(limits.patch_size), (length + 1) / 2);
+        leading + std::min(static_cast<std::size_t>(window), (length + 1) / 2);
     for (std::size_t end = first; end < y.size(); end += horizon) {
       cuts.push_back({index, end, std::min(horizon, y.size() - end)});
     }
@@ -331,16 +372,16 @@ Windows cover_history(Plan& plan, NixtlaRequest& request, const Limits& limits) 
            limits.max_series);
     }
   }
-  return make_windows(plan, request, cuts, limits);
+  return make_windows(prepared, request, cuts, limits);
 }
 
 }  // namespace
 
-Plan plan_nixtla_forecast(const Json& body, const Limits& limits) {
+PreparedRequest prepare_nixtla_forecast(const Json& body, const RequestLimits& limits) {
   Fields fields(body, "");
   NixtlaRequest request = read_common(fields, limits);
   fields.finish();
-  Plan plan{.options = request.options};
+  PreparedRequest prepared{.options = request.options};
   std::vector<SeriesShape> shapes;
   if (request.multivariate) {
     shapes.push_back({.num_variates = request.y.size(), .length = request.y.front().size()});
@@ -349,11 +390,12 @@ Plan plan_nixtla_forecast(const Json& body, const Limits& limits) {
       shapes.push_back(shape_of(request, i, request.y[i].size()));
     }
   }
-  check_size(limits, shapes, plan.options);
-  std::vector<Part> parts;
+  prepared.bytes_too_large_here = check_size(limits, shapes, prepared.options);
+  if (prepared.bytes_too_large_here > 0) return prepared;
+  std::vector<AnswerPart> parts;
   const auto horizon = static_cast<std::size_t>(request.options.horizon);
   if (request.multivariate) {
-    Series& series = plan.series.emplace_back();
+    Series& series = prepared.series.emplace_back();
     series.num_variates = static_cast<int>(request.y.size());
     for (std::size_t i = 0; i < request.y.size(); ++i) {
       series.values.insert(series.values.end(), request.y[i].begin(), request.y[i].end());
@@ -361,22 +403,17 @@ Plan plan_nixtla_forecast(const Json& body, const Limits& limits) {
     }
   } else {
     for (std::size_t i = 0; i < request.y.size(); ++i) {
-      plan.series.push_back(make_series(request, i, request.y[i].size()));
+      prepared.series.push_back(make_series(request, i, request.y[i].size()));
       parts.push_back({i, 0, horizon});
     }
   }
-  plan.answer = [parts = std::move(parts), bands = request.bands,
-                 tokens = num_values(request)](const Answer& answer) {
-    io::JsonWriter json(io::JsonLayout::compact);
-    json.begin_object();
-    write_answer(json, parts, bands, answer, tokens);
-    json.end_object();
-    return json_response(json);
-  };
-  return plan;
+  prepared.write_answer =
+      answer_writer(request, {.parts = std::move(parts)},
+                    [](io::JsonWriter&, const HistoryWindows&, const ForecastAnswer&) {});
+  return prepared;
 }
 
-Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
+PreparedRequest prepare_nixtla_cross_validation(const Json& body, const RequestLimits& limits) {
   Fields fields(body, "");
   NixtlaRequest request = read_common(fields, limits);
   const Json* windows_field = fields.take("n_windows");
@@ -385,17 +422,17 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
   const Json* full = fields.take("full_history");
   fields.finish();
   refuse_multivariate(request);
-  Plan plan{.options = request.options};
-  Windows windows;
+  PreparedRequest prepared{.options = request.options};
+  HistoryWindows windows;
   if (full != nullptr && flag_of(*full, "full_history")) {
-    windows = cover_history(plan, request, limits);
+    windows = cover_history(prepared, request, limits);
   } else {
     const auto max_windows = static_cast<std::int64_t>(limits.max_series);
-    const auto horizon = static_cast<std::size_t>(plan.options.horizon);
+    const auto horizon = static_cast<std::size_t>(prepared.options.horizon);
     const auto count = static_cast<std::size_t>(
         windows_field == nullptr ? 1 : whole_number(*windows_field, "n_windows", 1, max_windows));
     const auto step = static_cast<std::size_t>(
-        step_field == nullptr ? plan.options.horizon
+        step_field == nullptr ? prepared.options.horizon
                               : whole_number(*step_field, "step_size", 1, limits.max_horizon));
     // Features beyond those listed have a future, which the history holds.
     const std::size_t num_features = request.x.front().size();
@@ -405,7 +442,7 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
            num_past, num_features);
     }
     request.num_known = num_features - num_past;
-    std::vector<Cut> cuts;
+    std::vector<WindowCut> cuts;
     for (std::size_t index = 0; index < request.y.size(); ++index) {
       const std::size_t length = request.y[index].size();
       const std::size_t held_out = horizon + step * (count - 1);
@@ -422,22 +459,19 @@ Plan plan_nixtla_cross_validation(const Json& body, const Limits& limits) {
              limits.max_series);
       }
     }
-    windows = make_windows(plan, request, cuts, limits);
+    windows = make_windows(prepared, request, cuts, limits);
   }
-  plan.answer = [made = std::move(windows), bands = request.bands,
-                 tokens = num_values(request)](const Answer& answer) {
-    io::JsonWriter json(io::JsonLayout::compact);
-    json.begin_object();
-    write_answer(json, made.parts, bands, answer, tokens);
-    write_numbers(json, "sizes", made.sizes);
-    write_numbers(json, "idxs", made.idxs);
-    json.end_object();
-    return json_response(json);
-  };
-  return plan;
+  if (prepared.bytes_too_large_here > 0) return prepared;
+  prepared.write_answer =
+      answer_writer(request, std::move(windows),
+                    [](io::JsonWriter& json, const HistoryWindows& made, const ForecastAnswer&) {
+                      write_numbers(json, "sizes", made.sizes);
+                      write_numbers(json, "idxs", made.idxs);
+                    });
+  return prepared;
 }
 
-Plan plan_nixtla_anomaly_detection(const Json& body, const Limits& limits) {
+PreparedRequest prepare_nixtla_anomaly_detection(const Json& body, const RequestLimits& limits) {
   Fields fields(body, "");
   NixtlaRequest request = read_common(fields, limits);
   fields.finish();
@@ -449,49 +483,26 @@ Plan plan_nixtla_anomaly_detection(const Json& body, const Limits& limits) {
     usual.real = 99;
     read_levels(usual, request);
   }
-  Plan plan{.options = request.options};
-  Windows windows = cover_history(plan, request, limits);
+  PreparedRequest prepared{.options = request.options};
+  HistoryWindows windows = cover_history(prepared, request, limits);
+  if (prepared.bytes_too_large_here > 0) return prepared;
   std::vector<float> actual;
   for (const std::vector<float>& y : request.y) actual.insert(actual.end(), y.begin(), y.end());
-  plan.answer = [made = std::move(windows), bands = request.bands, actual = std::move(actual),
-                 tokens = num_values(request)](const Answer& answer) {
-    io::JsonWriter json(io::JsonLayout::compact);
-    json.begin_object();
-    write_answer(json, made.parts, bands, answer, tokens);
-    write_numbers(json, "sizes", made.sizes);
-    json.key("anomaly").begin_array();
-    std::size_t next = 0;
-    for (const Part& part : made.parts) {
-      const Forecast& forecast = answer.forecasts[part.forecast];
-      const auto horizon = static_cast<std::size_t>(forecast.horizon);
-      const auto row = [&](std::size_t level) {
-        return forecast.quantiles.data() +
-               level * static_cast<std::size_t>(forecast.num_variates) * horizon;
-      };
-      const float* low = row(bands.front().low);
-      const float* high = row(bands.front().high);
-      for (std::size_t i = 0; i < part.steps; ++i) {
-        const float y = actual[made.idxs[next++]];
-        json.value(y < low[i] || y > high[i]);
-      }
-    }
-    json.end_array().end_object();
-    return json_response(json);
-  };
-  return plan;
+  prepared.write_answer = answer_writer(
+      request, std::move(windows),
+      [band = request.bands.front(), actual = std::move(actual)](
+          io::JsonWriter& json, const HistoryWindows& made, const ForecastAnswer& answer) {
+        write_numbers(json, "sizes", made.sizes);
+        write_anomalies(json, made, band, actual, answer);
+      });
+  return prepared;
 }
 
-std::string nixtla_model_params(int patch_size) {
+std::string nixtla_model_params(const ModelFacts& facts) {
   io::JsonWriter json(io::JsonLayout::compact);
   json.begin_object().key("detail").begin_object();
-  json.field("input_size", kInputSize).field("horizon", patch_size);
+  json.field("input_size", kInputSize).field("horizon", history_window(facts));
   json.end_object().end_object();
-  return json.take();
-}
-
-std::string nixtla_detail(std::string_view sentence) {
-  io::JsonWriter json(io::JsonLayout::compact);
-  json.begin_object().field("detail", sentence).end_object();
   return json.take();
 }
 

@@ -1,17 +1,16 @@
-// What Nixtla's client (`nixtla` 0.8) sends and expects. Leaving out a key of an answer breaks it.
+// The protocol of Nixtla's client (`nixtla` 0.8 and 0.9). It requires every key of an answer.
 #pragma once
 
 #include <string>
 
-#include "plan.h"
+#include "request_fields.h"
 
 namespace toto::server {
 
-Plan plan_nixtla_forecast(const io::Json& body, const Limits& limits);
-Plan plan_nixtla_cross_validation(const io::Json& body, const Limits& limits);
-Plan plan_nixtla_anomaly_detection(const io::Json& body, const Limits& limits);
+PreparedRequest prepare_nixtla_forecast(const io::Json& body, const RequestLimits& limits);
+PreparedRequest prepare_nixtla_cross_validation(const io::Json& body, const RequestLimits& limits);
+PreparedRequest prepare_nixtla_anomaly_detection(const io::Json& body, const RequestLimits& limits);
 
-std::string nixtla_model_params(int patch_size);       // {"detail": {"input_size", "horizon"}}
-std::string nixtla_detail(std::string_view sentence);  // {"detail": ...}
+std::string nixtla_model_params(const ModelFacts& facts);  // {"detail": {"input_size", "horizon"}}
 
 }  // namespace toto::server

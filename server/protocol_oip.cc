@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/csv.h"
+#include "base/text.h"
 
 namespace toto::server {
 namespace {
@@ -19,24 +19,24 @@ using io::Json;
 
 constexpr std::size_t kMaxOutputs = 64;
 constexpr std::size_t kMaxInputs = 16;
-// As many as a series of 10^5 variates of 10^6 steps; the body is smaller anyway.
+// 10^5 variates of 10^6 steps; a body is smaller anyway.
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;
 
-enum class Type { fp32, fp64, boolean, int64 };
-struct TypeName {
+enum class TensorType { fp32, fp64, boolean, int64 };
+struct TensorTypeName {
   std::string_view name;
-  Type type;
+  TensorType type;
   std::size_t bytes;
 };
-constexpr std::array<TypeName, 4> kTypes = {{{"FP32", Type::fp32, 4},
-                                             {"FP64", Type::fp64, 8},
-                                             {"BOOL", Type::boolean, 1},
-                                             {"INT64", Type::int64, 8}}};
+constexpr std::array<TensorTypeName, 4> kTypes = {{{"FP32", TensorType::fp32, 4},
+                                                   {"FP64", TensorType::fp64, 8},
+                                                   {"BOOL", TensorType::boolean, 1},
+                                                   {"INT64", TensorType::int64, 8}}};
 
-// An input tensor: its place in the body, or its JSON.
-struct Tensor {
+// An input tensor: its bytes in the body, or its JSON.
+struct InputTensor {
   std::string name;
-  TypeName type;
+  TensorTypeName type;
   std::vector<std::size_t> shape;
   std::size_t count = 1;
   std::string_view bytes;  // empty if it is JSON
@@ -61,15 +61,15 @@ std::vector<std::size_t> read_shape(const Json& value, const std::string& where,
   return shape;
 }
 
-// Takes the tensors' bytes from what follows the JSON, in the order of the inputs.
+// The binary tensors after the JSON, taken in the order of the inputs.
 class BinaryPart {
  public:
   explicit BinaryPart(std::string_view bytes) : bytes_(bytes) {}
   std::string_view take(std::size_t size, const std::string& name) {
     if (size > bytes_.size()) {
       fail(ErrorCode::invalid_argument,
-           "the input {} has binary_data_size {} and {} bytes are left of the body",
-           io::quoted(name), size, bytes_.size());
+           "the input {} has binary_data_size {} and {} bytes are left of the body", quoted(name),
+           size, bytes_.size());
     }
     const std::string_view taken = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
@@ -84,16 +84,16 @@ class BinaryPart {
   std::string_view bytes_;
 };
 
-Tensor read_tensor(const Json& value, const std::string& where, BinaryPart& binary) {
+InputTensor read_tensor(const Json& value, const std::string& where, BinaryPart& binary) {
   Fields fields(value, where);
-  Tensor tensor;
+  InputTensor tensor;
   tensor.name = text_of(fields.need("name"), fields.where("name"));
   const std::string type = text_of(fields.need("datatype"), fields.where("datatype"));
   const auto known = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const TypeName& item) { return item.name == type; });
+                                  [&](const TensorTypeName& item) { return item.name == type; });
   if (known == kTypes.end()) {
     fail(ErrorCode::invalid_argument, "{}.datatype is {}, expected FP32, FP64, BOOL or INT64",
-         where, io::quoted(type));
+         where, quoted(type));
   }
   tensor.type = *known;
   tensor.shape = read_shape(fields.need("shape"), fields.where("shape"), tensor.count);
@@ -125,7 +125,7 @@ Tensor read_tensor(const Json& value, const std::string& where, BinaryPart& bina
 }
 
 template <typename From, typename To>
-std::vector<To> from_bytes(const Tensor& tensor) {
+std::vector<To> from_bytes(const InputTensor& tensor) {
   std::vector<To> values(tensor.count);
   for (std::size_t i = 0; i < tensor.count; ++i) {
     From value;
@@ -135,7 +135,7 @@ std::vector<To> from_bytes(const Tensor& tensor) {
   return values;
 }
 
-// Nested lists count as one after the other.
+// Nested lists are read in order, as one list.
 void flatten(const Json& value, const std::string& where, std::vector<const Json*>& items,
              std::size_t most) {
   for (const Json& item : list_of(value, where)) {
@@ -148,8 +148,8 @@ void flatten(const Json& value, const std::string& where, std::vector<const Json
   }
 }
 
-std::vector<const Json*> elements_of(const Tensor& tensor) {
-  const std::string where = fmt::format("the data of input {}", io::quoted(tensor.name));
+std::vector<const Json*> elements_of(const InputTensor& tensor) {
+  const std::string where = fmt::format("the data of input {}", quoted(tensor.name));
   std::vector<const Json*> items;
   flatten(*tensor.data, where, items, tensor.count);
   if (items.size() != tensor.count) {
@@ -159,53 +159,46 @@ std::vector<const Json*> elements_of(const Tensor& tensor) {
   return items;
 }
 
-std::vector<float> floats_of(const Tensor& tensor) {
-  if (tensor.type.type != Type::fp32 && tensor.type.type != Type::fp64) {
-    fail(ErrorCode::invalid_argument, "the input {} has datatype {}, expected FP32",
-         io::quoted(tensor.name), tensor.type.name);
-  }
+void require_type(const InputTensor& tensor, TensorType type, std::string_view expected) {
+  if (tensor.type.type == type) return;
+  fail(ErrorCode::invalid_argument, "the input {} has datatype {}, expected {}",
+       quoted(tensor.name), tensor.type.name, expected);
+}
+
+std::vector<float> floats_of(const InputTensor& tensor) {
+  const bool is_double = tensor.type.type == TensorType::fp64;
+  if (!is_double) require_type(tensor, TensorType::fp32, "FP32");
   if (tensor.data == nullptr) {
-    return tensor.type.type == Type::fp32 ? from_bytes<float, float>(tensor)
-                                          : from_bytes<double, float>(tensor);
+    return is_double ? from_bytes<double, float>(tensor) : from_bytes<float, float>(tensor);
   }
-  const std::vector<const Json*> items = elements_of(tensor);
   std::vector<float> values;
-  values.reserve(items.size());
-  for (const Json* item : items) {
-    float value = 0;
-    if (!read_value(*item, value)) {
+  for (const Json* item : elements_of(tensor)) {
+    if (!read_value(*item, values.emplace_back())) {
       fail(ErrorCode::invalid_argument, "the data of input {} holds {}, expected a number or null",
-           io::quoted(tensor.name), io::described(*item));
+           quoted(tensor.name), io::described(*item));
     }
-    values.push_back(value);
   }
   return values;
 }
 
-std::vector<std::uint8_t> flags_of(const Tensor& tensor) {
-  if (tensor.type.type != Type::boolean) {
-    fail(ErrorCode::invalid_argument, "the input {} has datatype {}, expected BOOL",
-         io::quoted(tensor.name), tensor.type.name);
-  }
+std::vector<std::uint8_t> flags_of(const InputTensor& tensor) {
+  require_type(tensor, TensorType::boolean, "BOOL");
+  std::vector<std::uint8_t> flags;
   if (tensor.data == nullptr) {
-    std::vector<std::uint8_t> flags = from_bytes<std::uint8_t, std::uint8_t>(tensor);
+    flags = from_bytes<std::uint8_t, std::uint8_t>(tensor);
     for (std::uint8_t& flag : flags) flag = flag != 0 ? 1 : 0;
     return flags;
   }
-  std::vector<std::uint8_t> flags;
   for (const Json* item : elements_of(tensor)) {
-    const bool number = item->kind == Json::Kind::integer && (item->integer & ~1) == 0;
-    flags.push_back(number ? static_cast<std::uint8_t>(item->integer)
-                           : static_cast<std::uint8_t>(flag_of(*item, "target_mask") ? 1 : 0));
+    const bool is_bit = item->kind == Json::Kind::integer && (item->integer & ~1) == 0;
+    const bool flag = is_bit ? item->integer == 1 : flag_of(*item, "target_mask");
+    flags.push_back(flag ? 1 : 0);
   }
   return flags;
 }
 
-std::vector<std::int64_t> integers_of(const Tensor& tensor) {
-  if (tensor.type.type != Type::int64) {
-    fail(ErrorCode::invalid_argument, "the input {} has datatype {}, expected INT64",
-         io::quoted(tensor.name), tensor.type.name);
-  }
+std::vector<std::int64_t> integers_of(const InputTensor& tensor) {
+  require_type(tensor, TensorType::int64, "INT64");
   if (tensor.data == nullptr) return from_bytes<std::int64_t, std::int64_t>(tensor);
   std::vector<std::int64_t> values;
   for (const Json* item : elements_of(tensor)) {
@@ -215,28 +208,28 @@ std::vector<std::int64_t> integers_of(const Tensor& tensor) {
   return values;
 }
 
-void require_shape(const Tensor& tensor, std::span<const std::size_t> shape) {
+void require_shape(const InputTensor& tensor, std::span<const std::size_t> shape) {
   if (std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end())) return;
   fail(ErrorCode::invalid_argument, "the input {} has shape [{}], expected [{}] as target has it",
-       io::quoted(tensor.name), fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
+       quoted(tensor.name), fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
 }
 
-struct Output {
+struct RequestedOutput {
   std::string name;
   bool binary = false;
 };
 
-std::vector<Output> read_outputs(const Json* value, bool binary) {
+std::vector<RequestedOutput> read_outputs(const Json* value, bool binary) {
   if (value == nullptr) return {{"mean", binary}, {"quantiles", binary}};
   const std::vector<Json>& items = list_of(*value, "outputs");
   if (items.size() > kMaxOutputs) {
     fail(ErrorCode::invalid_argument, "outputs has {} entries, expected at most {}", items.size(),
          kMaxOutputs);
   }
-  std::vector<Output> outputs;
+  std::vector<RequestedOutput> outputs;
   for (const Json& item : items) {
     Fields fields(item, "outputs");
-    Output output{text_of(fields.need("name"), "outputs.name"), binary};
+    RequestedOutput output{text_of(fields.need("name"), "outputs.name"), binary};
     if (const Json* parameters = fields.take("parameters")) {
       Fields inner(*parameters, "outputs.parameters");
       if (const Json* flag = inner.take("binary_data")) {
@@ -247,13 +240,14 @@ std::vector<Output> read_outputs(const Json* value, bool binary) {
     fields.finish();
     if (output.name != "mean" && output.name != "quantiles" && output.name != "samples") {
       fail(ErrorCode::invalid_argument,
-           "there is no output {}, expected mean, quantiles or samples", io::quoted(output.name));
+           "there is no output {}, expected mean, quantiles or samples", quoted(output.name));
     }
-    const bool twice = std::any_of(outputs.begin(), outputs.end(),
-                                   [&](const Output& other) { return other.name == output.name; });
+    const bool twice =
+        std::any_of(outputs.begin(), outputs.end(),
+                    [&](const RequestedOutput& other) { return other.name == output.name; });
     if (twice) {
-      fail(ErrorCode::invalid_argument, "the output {} is asked for twice, expected once",
-           io::quoted(output.name));
+      fail(ErrorCode::invalid_argument, "the output {} appears twice, expected once",
+           quoted(output.name));
     }
     outputs.push_back(std::move(output));
   }
@@ -266,7 +260,8 @@ struct OutputTensor {
   std::vector<float> values;
 };
 
-OutputTensor make_output(const std::string& name, const Answer& answer, std::size_t num_levels) {
+OutputTensor make_output(const std::string& name, const ForecastAnswer& answer,
+                         std::size_t num_levels) {
   const std::vector<Forecast>& forecasts = answer.forecasts;
   const auto batch = forecasts.size();
   const auto variates = static_cast<std::size_t>(forecasts.front().num_variates);
@@ -301,15 +296,15 @@ OutputTensor make_output(const std::string& name, const Answer& answer, std::siz
   return out;
 }
 
-Response write_answer(const std::string& model, const std::string& id,
-                      const std::vector<Output>& outputs, std::size_t num_levels,
-                      const Answer& answer) {
+HttpResponse write_answer(const std::string& model, const std::string& id,
+                          const std::vector<RequestedOutput>& outputs, std::size_t num_levels,
+                          const ForecastAnswer& answer) {
   io::JsonWriter json(io::JsonLayout::compact);
   json.begin_object().field("model_name", model).field("model_version", "1");
   if (!id.empty()) json.field("id", id);
   json.key("outputs").begin_array();
   std::string binary;
-  for (const Output& output : outputs) {
+  for (const RequestedOutput& output : outputs) {
     const OutputTensor tensor = make_output(output.name, answer, num_levels);
     json.begin_object().field("name", output.name).field("datatype", "FP32");
     json.key("shape").begin_array();
@@ -327,9 +322,9 @@ Response write_answer(const std::string& model, const std::string& id,
     json.end_object();
   }
   json.end_array().end_object();
-  Response response = json_response(json);
+  HttpResponse response = json_response(json);
   const bool any = std::any_of(outputs.begin(), outputs.end(),
-                               [](const Output& output) { return output.binary; });
+                               [](const RequestedOutput& output) { return output.binary; });
   if (any) {
     response.headers.push_back(
         {std::string(kTensorHeaderLength), fmt::format("{}", response.body.size())});
@@ -339,25 +334,27 @@ Response write_answer(const std::string& model, const std::string& id,
   return response;
 }
 
-void read_parameters(const Json& value, const Limits& limits, Plan& plan, bool& binary) {
+void read_parameters(const Json& value, const RequestLimits& limits, PreparedRequest& prepared,
+                     bool& binary) {
   Fields fields(value, "parameters");
-  take_options(fields, limits, plan.options);
+  take_options(fields, limits, prepared.options);
   if (const Json* flag = fields.take("binary_data_output")) {
     binary = flag_of(*flag, "parameters.binary_data_output");
   }
   if (const Json* time = fields.take("timeout")) {  // microseconds, as Triton has it
     const std::int64_t microseconds =
         whole_number(*time, "parameters.timeout", 0, std::int64_t{1} << 50);
-    if (microseconds > 0) plan.timeout = std::chrono::milliseconds((microseconds + 999) / 1000);
+    if (microseconds > 0) prepared.timeout = std::chrono::milliseconds((microseconds + 999) / 1000);
   }
-  // What Triton's clients may send besides, and means nothing here.
+  // Parameters of Triton's clients without a meaning here.
   for (const char* name : {"sequence_id", "sequence_start", "sequence_end", "priority"}) {
     fields.ignore(name);
   }
   fields.finish();
 }
 
-void fill_series(const Tensor& target, const Tensor* mask, const Tensor* ids, Plan& plan) {
+void fill_series(const InputTensor& target, const InputTensor* mask, const InputTensor* ids,
+                 PreparedRequest& prepared) {
   const std::vector<float> values = floats_of(target);
   const std::size_t variates = target.shape[1], length = target.shape[2];
   std::vector<std::uint8_t> flags;
@@ -372,7 +369,7 @@ void fill_series(const Tensor& target, const Tensor* mask, const Tensor* ids, Pl
   }
   const std::size_t size = variates * length;
   for (std::size_t b = 0; b < target.shape[0]; ++b) {
-    Series& series = plan.series.emplace_back();
+    Series& series = prepared.series.emplace_back();
     series.id = fmt::format("{}", b);
     series.num_variates = static_cast<int>(variates);
     const auto part = [b](const auto& all, std::size_t count, auto& to) {
@@ -388,8 +385,8 @@ void fill_series(const Tensor& target, const Tensor* mask, const Tensor* ids, Pl
 
 }  // namespace
 
-Plan plan_oip(std::string_view body, std::string_view header_length, const std::string& model,
-              const Limits& limits) {
+PreparedRequest prepare_oip(std::string_view body, std::string_view header_length,
+                            const std::string& model, const RequestLimits& limits) {
   std::size_t json_bytes = body.size();
   if (!header_length.empty()) {
     const auto [stop, error] = std::from_chars(
@@ -397,50 +394,52 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
     const bool whole = stop == header_length.data() + header_length.size();
     if (error != std::errc() || !whole || json_bytes > body.size()) {
       fail(ErrorCode::invalid_argument, "{} is {}, expected at most the {} bytes of the body",
-           kTensorHeaderLength, io::quoted(header_length), body.size());
+           kTensorHeaderLength, quoted(header_length), body.size());
     }
   }
   const Json json = io::parse_json(body.substr(0, json_bytes), "the request");
   BinaryPart binary(body.substr(json_bytes));
   Fields fields(json, "");
-  Plan plan;
+  PreparedRequest prepared;
   std::string id;
   bool binary_output = false;
-  plan.options.seed = limits.seed;
+  prepared.options.seed = limits.seed;
   if (const Json* value = fields.take("id")) id = text_of(*value, "id");
   if (const Json* value = fields.take("parameters")) {
-    read_parameters(*value, limits, plan, binary_output);
+    read_parameters(*value, limits, prepared, binary_output);
   }
-  std::vector<Output> outputs = read_outputs(fields.take("outputs"), binary_output);
+  std::vector<RequestedOutput> outputs = read_outputs(fields.take("outputs"), binary_output);
   const std::vector<Json>& inputs = list_of(fields.need("inputs"), "inputs");
   fields.finish();
   if (inputs.size() > kMaxInputs) {
     fail(ErrorCode::invalid_argument, "inputs has {} entries, expected at most {}", inputs.size(),
          kMaxInputs);
   }
-  std::vector<Tensor> tensors;
+  std::vector<InputTensor> tensors;
   tensors.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     tensors.push_back(read_tensor(inputs[i], fmt::format("inputs[{}]", i), binary));
   }
   binary.finish();
-  const auto find = [&](std::string_view name) -> const Tensor* {
-    const auto count = std::count_if(tensors.begin(), tensors.end(),
-                                     [&](const Tensor& item) { return item.name == name; });
-    if (count > 1) fail(ErrorCode::invalid_argument, "the input {} is there twice", name);
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const Tensor& item) { return item.name == name; });
-    return found == tensors.end() ? nullptr : &*found;
+  const auto find = [&](std::string_view name) -> const InputTensor* {
+    const InputTensor* found = nullptr;
+    for (const InputTensor& tensor : tensors) {
+      if (tensor.name != name) continue;
+      if (found != nullptr) {
+        fail(ErrorCode::invalid_argument, "the input {} appears twice, expected once", name);
+      }
+      found = &tensor;
+    }
+    return found;
   };
-  for (const Tensor& tensor : tensors) {
+  for (const InputTensor& tensor : tensors) {
     if (tensor.name == "target" || tensor.name == "target_mask" || tensor.name == "series_ids") {
       continue;
     }
     fail(ErrorCode::invalid_argument,
-         "there is no input {}, expected target, target_mask or series_ids",
-         io::quoted(tensor.name));
+         "there is no input {}, expected target, target_mask or series_ids", quoted(tensor.name));
   }
-  const Tensor* target = find("target");
+  const InputTensor* target = find("target");
   if (target == nullptr) {
     fail(ErrorCode::invalid_argument,
          "the input \"target\" is missing, expected FP32 [batch, "
@@ -453,17 +452,20 @@ Plan plan_oip(std::string_view body, std::string_view header_length, const std::
          "series",
          fmt::join(target->shape, ", "), limits.max_series);
   }
-  plan.options.keep_samples = std::any_of(
-      outputs.begin(), outputs.end(), [](const Output& item) { return item.name == "samples"; });
+  prepared.options.keep_samples =
+      std::any_of(outputs.begin(), outputs.end(),
+                  [](const RequestedOutput& item) { return item.name == "samples"; });
   const std::vector<SeriesShape> shapes(
       target->shape[0], {.num_variates = target->shape[1], .length = target->shape[2]});
-  check_size(limits, shapes, plan.options);
-  fill_series(*target, find("target_mask"), find("series_ids"), plan);
-  plan.answer = [model, id, outputs = std::move(outputs),
-                 num_levels = plan.options.quantiles.size()](const Answer& answer) {
+  prepared.bytes_too_large_here = check_size(limits, shapes, prepared.options);
+  if (prepared.bytes_too_large_here > 0) return prepared;
+  fill_series(*target, find("target_mask"), find("series_ids"), prepared);
+  prepared.write_answer = [model, id, outputs = std::move(outputs),
+                           num_levels =
+                               prepared.options.quantiles.size()](const ForecastAnswer& answer) {
     return write_answer(model, id, outputs, num_levels, answer);
   };
-  return plan;
+  return prepared;
 }
 
 std::string oip_server_metadata() {

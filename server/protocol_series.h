@@ -1,16 +1,15 @@
-// A table as the command line reads it: kind, warnings, and every series on its regular grid. The
-// page asks for this, so that there is one reader of CSV files and one sentence for what is wrong
-// with one.
+// A CSV file read as the command line reads it: format, warnings, and every series on its regular
+// grid. For the page, so that there is only one CSV reader and one set of error messages.
 //
 //   {"csv": "date,close\n2024-01-01,1\n...", "name": "prices.csv", "columns": ["close"]}
 #pragma once
 
 #include <string>
 
-#include "plan.h"
+#include "request_fields.h"
 
 namespace toto::server {
 
-std::string series_json(const io::Json& body, const Limits& limits);
+std::string series_json(const io::Json& body, const RequestLimits& limits);
 
 }  // namespace toto::server

@@ -6,21 +6,23 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/forecast_file.h"
-#include "io/series_grid.h"
+#include "base/text.h"
+#include "tables/forecast_file.h"
+#include "tables/series_grid.h"
 
 namespace toto::server {
 namespace {
 
 using io::Json;
 
-// When the last value was, and how far it is to the next. `start` is the time of the first value,
-// `end` of the last, which says more where weekdays without a value are holidays.
-std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end, const Json* freq,
-                                              std::size_t length, const std::string& where) {
-  io::TimeAxis axis;
+// The time of the last value and the frequency. `start` is the time of the first value, `end` of
+// the last, which is exact even with holidays in between.
+std::shared_ptr<const tables::TimeAxis> make_axis(const Json* start, const Json* end,
+                                                  const Json* freq, std::size_t length,
+                                                  const std::string& where) {
+  tables::TimeAxis axis;
   if (freq != nullptr) {
-    axis.frequency = io::parse_frequency(text_of(*freq, where + ".freq"), where + ".freq");
+    axis.frequency = tables::parse_frequency(text_of(*freq, where + ".freq"), where + ".freq");
   }
   if (start != nullptr && end != nullptr) {
     fail(ErrorCode::invalid_argument, "{} has a start and an end, expected one of them", where);
@@ -32,16 +34,16 @@ std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end
            "{}.freq is given without {}.start or {}.end, expected both or none", where, where,
            where);
     }
-    return std::make_shared<const io::TimeAxis>(std::move(axis));
+    return std::make_shared<const tables::TimeAxis>(std::move(axis));
   }
   const std::string name = where + (start != nullptr ? ".start" : ".end");
-  io::TimeColumn clock;
-  io::Ticks time = 0;
+  tables::TimeColumn clock;
+  tables::Ticks time = 0;
   const std::string complaint = clock.read(text_of(*known, name), time);
   if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", name, complaint);
   axis.style = clock.style();
   if (freq == nullptr && axis.style.steps) {
-    return std::make_shared<const io::TimeAxis>(std::move(axis));
+    return std::make_shared<const tables::TimeAxis>(std::move(axis));
   }
   if (freq == nullptr) {
     fail(ErrorCode::invalid_argument, "{} is given without {}.freq, expected both", name, where);
@@ -49,30 +51,30 @@ std::shared_ptr<const io::TimeAxis> make_axis(const Json* start, const Json* end
   if (axis.style.steps) {
     fail(ErrorCode::invalid_argument, "{} is a step number, expected a date with a freq", name);
   }
-  axis.frequency = io::anchored(axis.frequency, {&time, 1});
+  axis.frequency = tables::anchored(axis.frequency, {&time, 1});
   const std::int64_t steps = start != nullptr ? static_cast<std::int64_t>(length) - 1 : 0;
-  axis.times = {io::advance(axis.frequency, time, steps)};
-  io::widen(axis.style, axis.times.back());
-  return std::make_shared<const io::TimeAxis>(std::move(axis));
+  axis.times = {tables::advance(axis.frequency, time, steps)};
+  tables::widen(axis.style, axis.times.back());
+  return std::make_shared<const tables::TimeAxis>(std::move(axis));
 }
 
-// The last one of a time for each value, which is the `end`.
+// The last of the timestamps, one per value: the `end`.
 const Json* last_of(const Json& timestamps, std::size_t length, const std::string& where) {
   const std::vector<Json>& items = list_of(timestamps, where);
   if (items.size() != length) {
     fail(ErrorCode::invalid_argument, "{} has {} times, expected one for each of the {} values",
          where, items.size(), length);
   }
-  io::TimeColumn clock;
-  io::Ticks before = 0;
+  tables::TimeColumn clock;
+  tables::Ticks before = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string name = fmt::format("{}[{}]", where, i);
-    io::Ticks time = 0;
+    tables::Ticks time = 0;
     const std::string complaint = clock.read(text_of(items[i], name), time);
     if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", name, complaint);
     if (i > 0 && time <= before) {
       fail(ErrorCode::invalid_argument, "{} is {}, expected a later time than the one before", name,
-           io::quoted(items[i].string));
+           quoted(items[i].string));
     }
     before = time;
   }
@@ -84,7 +86,7 @@ void check_futures(std::span<const V1Entry* const> known, int horizon) {
     if (entry->future.size() == static_cast<std::size_t>(horizon)) continue;
     fail(ErrorCode::invalid_argument,
          "the series {} has {} values in \"future\", expected one for each of the {} steps",
-         io::quoted(entry->input.id), entry->future.size(), horizon);
+         quoted(entry->input.id), entry->future.size(), horizon);
   }
 }
 
@@ -144,16 +146,16 @@ V1Entry read_entry(const Json& value, const std::string& where) {
   return entry;
 }
 
-Plan plan_v1(const Json& body, const Limits& limits) {
+PreparedRequest prepare_v1(const Json& body, const RequestLimits& limits) {
   Fields fields(body, "");
-  Plan plan;
+  PreparedRequest prepared;
   const std::vector<Json>& items = list_of(fields.need("series"), "series");
   if (items.size() > limits.max_series) {
     fail(ErrorCode::invalid_argument, "the request has {} series, expected at most {}",
          items.size(), limits.max_series);
   }
-  plan.options.seed = limits.seed;
-  take_options(fields, limits, plan.options);
+  prepared.options.seed = limits.seed;
+  take_options(fields, limits, prepared.options);
   const Json* multivariate = fields.take("multivariate");
   const bool together = multivariate != nullptr && flag_of(*multivariate, "multivariate");
   const bool reports_point = body.find("point") != nullptr;
@@ -167,56 +169,58 @@ Plan plan_v1(const Json& body, const Limits& limits) {
     if (entry.input.id.empty()) entry.input.id = fmt::format("series_{}", i + 1);
   }
   for (const V1Entry& entry : entries) (entry.is_known ? known : targets).push_back(&entry);
-  check_futures(known, plan.options.horizon);
+  check_futures(known, prepared.options.horizon);
   if (targets.empty() && !known.empty()) {
     fail(ErrorCode::invalid_argument,
          "series has none without a \"future\", expected at least one "
          "to forecast");
   }
-  // Every series has the known ones beside its own: what that takes is added up before it is done.
+  // Every series gets a copy of the known variates: their size is checked before they are copied.
   const std::size_t width = together ? targets.size() : 1;
-  const SeriesShape beside = shape_of(known);
+  const SeriesShape known_shape = shape_of(known);
   std::vector<SeriesShape> shapes;
   for (std::size_t i = 0; i < targets.size(); i += width) {
     SeriesShape& shape = shapes.emplace_back(shape_of(std::span(targets).subspan(i, width)));
-    shape.num_variates += beside.num_variates;
-    shape.length = std::max(shape.length, beside.length);
-    shape.num_exogenous = beside.num_exogenous;
+    shape.num_variates += known_shape.num_variates;
+    shape.length = std::max(shape.length, known_shape.length);
+    shape.num_exogenous = known_shape.num_exogenous;
   }
-  check_size(limits, shapes, plan.options);
-  std::vector<std::vector<io::InputSeries>> reported;
+  prepared.bytes_too_large_here = check_size(limits, shapes, prepared.options);
+  if (prepared.bytes_too_large_here > 0) return prepared;
+  std::vector<std::vector<tables::InputSeries>> reported;
   for (std::size_t i = 0; i < targets.size(); i += width) {
     const auto own = std::span(targets).subspan(i, width);
     std::vector<const V1Entry*> all(own.begin(), own.end());
     all.insert(all.end(), known.begin(), known.end());
-    plan.series.push_back(join(all, own.front()->input.id));
-    std::vector<io::InputSeries>& names = reported.emplace_back();
+    prepared.series.push_back(join(all, own.front()->input.id));
+    std::vector<tables::InputSeries>& names = reported.emplace_back();
     for (const V1Entry* entry : own) {
       names.push_back({.id = entry->input.id, .values = {}, .axis = entry->input.axis});
     }
   }
-  plan.answer = [names = std::move(reported), options = plan.options,
-                 reports_point](const Answer& answer) {
+  prepared.write_answer = [names = std::move(reported), options = prepared.options,
+                           reports_point](const ForecastAnswer& answer) {
     return answer_v1(names, options, reports_point, answer);
   };
-  return plan;
+  return prepared;
 }
 
-Response answer_v1(const std::vector<std::vector<io::InputSeries>>& targets,
-                   const ForecastOptions& options, bool reports_point, const Answer& answer) {
-  io::ForecastHeader header{
+HttpResponse answer_v1(const std::vector<std::vector<tables::InputSeries>>& targets,
+                       const ForecastOptions& options, bool reports_point,
+                       const ForecastAnswer& answer) {
+  tables::ForecastHeader header{
       .engine = answer.engine, .horizon = options.horizon, .quantiles = options.quantiles};
-  Response response;
+  HttpResponse response;
   const auto writer =
-      io::make_file_writer(io::OutputFormat::json, std::move(header),
-                           [&response](std::string_view text) { response.body += text; });
+      tables::make_file_writer(tables::OutputFormat::json, std::move(header),
+                               [&response](std::string_view text) { response.body += text; });
   const auto horizon = static_cast<std::size_t>(options.horizon);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     for (std::size_t variate = 0; variate < targets[i].size(); ++variate) {
-      const io::InputSeries& target = targets[i][variate];
-      const std::vector<std::string> times = io::future_timestamps(target, options.horizon);
-      io::ForecastEntry entry =
-          io::make_entry(answer.forecasts[i], static_cast<int>(variate), target.id, times);
+      const tables::InputSeries& target = targets[i][variate];
+      const std::vector<std::string> times = tables::future_timestamps(target, options.horizon);
+      tables::ForecastEntry entry =
+          tables::make_entry(answer.forecasts[i], static_cast<int>(variate), target.id, times);
       if (reports_point) {
         entry.point = std::span(answer.forecasts[i].point).subspan(variate * horizon, horizon);
       }

@@ -1,4 +1,4 @@
-// Our own JSON: the series and the option names of the command line in, its JSON out.
+// The native JSON protocol: series and the command line's options in, the command line's JSON out.
 //
 //   {"series": [{"id": "BTCUSD", "start": "2024-01-01", "freq": "D", "values": [1, 2, null]}],
 //    "horizon": 64, "quantiles": [0.1, 0.9]}
@@ -9,27 +9,28 @@
 #include <string>
 #include <vector>
 
-#include "io/series_file.h"
-#include "plan.h"
+#include "request_fields.h"
+#include "tables/series_file.h"
 
 namespace toto::server {
 
-// An entry of "series". With "future" it is a known variate of the others.
+// An entry of "series". With "future" it is a known variate for the others.
 struct V1Entry {
-  io::InputSeries input = {};
+  tables::InputSeries input = {};
   std::vector<float> future = {};
   bool is_known = false;
 };
 V1Entry read_entry(const io::Json& value, const std::string& where);
 
-// Variates of one series end together; shorter ones begin later.
+// Variates of one series are aligned at their end; shorter ones are padded in front.
 SeriesShape shape_of(std::span<const V1Entry* const> entries);
 Series join(std::span<const V1Entry* const> entries, const std::string& id);
 
-Plan plan_v1(const io::Json& body, const Limits& limits);
+PreparedRequest prepare_v1(const io::Json& body, const RequestLimits& limits);
 
-// The command's JSON for these variates. `reports_point`: a "point" was asked for.
-Response answer_v1(const std::vector<std::vector<io::InputSeries>>& targets,
-                   const ForecastOptions& options, bool reports_point, const Answer& answer);
+// The command line's JSON. `reports_point`: the request has "point".
+HttpResponse answer_v1(const std::vector<std::vector<tables::InputSeries>>& targets,
+                       const ForecastOptions& options, bool reports_point,
+                       const ForecastAnswer& answer);
 
 }  // namespace toto::server

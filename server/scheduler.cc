@@ -8,20 +8,19 @@
 #include <utility>
 
 #include "base/error.h"
+#include "forecast_cost.h"
 
 namespace toto::server {
 namespace {
 
-// What one turn of an engine may cost: some tens of milliseconds of the bundled model. Who asks for
-// more gets more turns.
-constexpr double kTurnCost = 1 << 15;
-// Requests that cost more are slow ones.
-constexpr double kQuickCost = 1 << 14;
-// So far back a value's look costs as much as everything else that is done for it.
-constexpr double kLookBack = 1 << 14;
+// Cost of one batch: some tens of milliseconds of the bundled model. Larger requests take several.
+constexpr double kBatchCost = 1 << 15;
+// Requests that cost more go to the slow lane.
+constexpr double kMaxFastCost = 1 << 14;
 
-double cost_of_series(const Series& series, const ForecastOptions& options, int patch_size) {
-  return cost_of(series.num_variates, static_cast<double>(series.length()), options, patch_size);
+double cost_of_series(const Series& series, const ForecastOptions& options,
+                      const ModelFacts& facts) {
+  return forecast_cost(series.num_variates, static_cast<double>(series.length()), options, facts);
 }
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
@@ -42,50 +41,37 @@ Error deadline_error() {
 
 }  // namespace
 
-double num_paths(const ForecastOptions& options, int patch_size) {
-  if (options.num_samples > 0) return options.num_samples;
-  return options.decode == Decode::sample && options.horizon > patch_size ? kDefaultPaths : 1;
+LaneKind lane_for_cost(double cost) {
+  return cost > kMaxFastCost ? LaneKind::slow : LaneKind::fast;
 }
-
-double cost_of(double num_variates, double length, const ForecastOptions& options, int patch_size) {
-  const double context = std::min(length, static_cast<double>(options.max_context));
-  const double values = context + num_paths(options, patch_size) * options.horizon;
-  return num_variates * values * (1 + (context + options.horizon + num_variates) / kLookBack);
-}
-
-Pace pace_of(double cost) { return cost > kQuickCost ? Pace::slow : Pace::quick; }
 
 void lower_priority(int nice) {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice);
 }
 
-double answer_values(const ForecastOptions& options, double num_variates) {
-  double a_step = 3 + static_cast<double>(options.quantiles.size());  // mean, median, point
-  if (options.keep_samples) {
-    a_step += options.num_samples > 0 ? options.num_samples : kDefaultPaths;
-  }
-  return a_step * options.horizon * num_variates;
+tables::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
+  return tables::describe(*engine, name, seed);
 }
 
-io::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
-  return io::describe(*engine, name, seed);
+ModelFacts ActiveEngine::facts() const {
+  return engine ? engine->model().facts : ModelFacts{.patch = 1, .block = 1, .can_sample = true};
 }
 
 std::int64_t ActiveEngine::replans() const {
   return former_replans + (engine ? engine->replans() : 0) + (twin ? twin->replans() : 0);
 }
 
-// A job and how far it has come, or a task.
-struct Scheduler::Item {
-  Job job;
+// A forecast and its progress, or a task.
+struct Scheduler::QueuedItem {
+  QueuedForecast forecast;
   EngineTask task = {};
-  std::size_t taken = 0;  // series of the job in earlier slices
-  Answer answer = {};
+  std::size_t taken = 0;  // series in earlier batches
+  ForecastAnswer answer = {};
 };
 
-bool Scheduler::unwanted(const Item& item) const {
-  return cancel_all_ || (item.job.gone && item.job.gone->load()) ||
-         Clock::now() >= item.job.deadline;
+bool Scheduler::unwanted(const QueuedItem& item) const {
+  return cancel_all_ || (item.forecast.gone && item.forecast.gone->load()) ||
+         Clock::now() >= item.forecast.deadline;
 }
 
 Error Scheduler::why_unwanted() const { return cancel_all_ ? shutdown_error() : deadline_error(); }
@@ -93,54 +79,54 @@ Error Scheduler::why_unwanted() const { return cancel_all_ ? shutdown_error() : 
 Scheduler::Scheduler(const SchedulerOptions& options, Load load, Mode mode, SchedulerEvents events)
     : options_(options), load_(std::move(load)), events_(std::move(events)) {
   switches_.push_back({.mode = mode, .done = events_.loaded});
-  quick_.thread = std::thread([this] { run(quick_); });
-  slow_.thread = std::thread([this] {
+  fast_lane_.thread = std::thread([this] { run(fast_lane_); });
+  slow_lane_.thread = std::thread([this] {
     lower_priority(kSlowPriority);
-    run(slow_);
+    run(slow_lane_);
   });
   watch_thread_ = std::thread([this] { watch(); });
 }
 
-void Scheduler::submit(Job job) {
-  auto item = std::make_shared<Item>();
-  item->job = std::move(job);
-  item->answer.forecasts.reserve(item->job.series.size());
+void Scheduler::submit(QueuedForecast forecast) {
+  auto item = std::make_shared<QueuedItem>();
+  item->forecast = std::move(forecast);
+  item->answer.forecasts.reserve(item->forecast.series.size());
   double cost = 0;
-  for (const Series& series : item->job.series) {
-    cost += cost_of_series(series, item->job.options, patch_size_);
+  const ModelFacts facts = active().facts();
+  for (const Series& series : item->forecast.series) {
+    cost += cost_of_series(series, item->forecast.options, facts);
   }
-  add(std::move(item), pace_of(cost));
+  add(std::move(item), lane_for_cost(cost));
 }
 
-void Scheduler::submit(EngineTask task, Pace pace, ClientGone gone, Clock::time_point deadline,
-                       Done done) {
-  auto item = std::make_shared<Item>();
-  item->job.gone = std::move(gone);
-  item->job.deadline = deadline;
-  item->job.done = std::move(done);
+void Scheduler::submit(EngineTask task, LaneKind kind, ClientGone gone, Clock::time_point deadline,
+                       ForecastDone done) {
+  auto item = std::make_shared<QueuedItem>();
+  item->forecast.gone = std::move(gone);
+  item->forecast.deadline = deadline;
+  item->forecast.done = std::move(done);
   item->task = std::move(task);
-  add(std::move(item), pace);
+  add(std::move(item), kind);
 }
 
-void Scheduler::add(std::shared_ptr<Item> item, Pace pace) {
-  Lane& lane = lane_of(pace);
+void Scheduler::add(std::shared_ptr<QueuedItem> item, LaneKind kind) {
+  EngineLane& lane = lane_of(kind);
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || cancel_all_) throw shutdown_error();
     const std::size_t waiting = lane.queue.size() + lane.num_running;
     if (waiting >= options_.max_queued) {
+      if (events_.queue_full) events_.queue_full();
       fail(ErrorCode::overloaded,
-           "{} requests are waiting already, as many as --queue allows; try "
-           "again",
-           waiting);
+           "{} requests are waiting, the most that --queue allows; try again", waiting);
     }
     enqueue(lane, std::move(item));
   }
   lane.wake.notify_one();
 }
 
-void Scheduler::enqueue(Lane& lane, std::shared_ptr<Item> item) {
-  if (item->job.deadline < next_deadline_) wake_watch_.notify_one();
+void Scheduler::enqueue(EngineLane& lane, std::shared_ptr<QueuedItem> item) {
+  if (item->forecast.deadline < next_deadline_) wake_watch_.notify_one();
   lane.queue.push_back(std::move(item));
 }
 
@@ -153,7 +139,7 @@ void Scheduler::switch_mode(Mode mode, std::function<void(std::optional<Error>)>
     }
   }
   if (done) return done(shutdown_error());
-  quick_.wake.notify_one();
+  fast_lane_.wake.notify_one();
 }
 
 void Scheduler::cancel_all() {
@@ -169,7 +155,7 @@ void Scheduler::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  for (Lane* lane : {&quick_, &slow_}) {
+  for (EngineLane* lane : {&fast_lane_, &slow_lane_}) {
     lane->wake.notify_one();
     if (lane->thread.joinable()) lane->thread.join();
   }
@@ -181,32 +167,32 @@ void Scheduler::stop() {
   if (watch_thread_.joinable()) watch_thread_.join();
 }
 
-// Who waits is told in time that time is over, whatever the engine is busy with.
+// Answers requests at their deadline even while the engines are busy.
 void Scheduler::watch() {
   std::unique_lock lock(mutex_);
   while (watched_) {
-    std::vector<std::shared_ptr<Item>> late;
-    std::vector<SwitchDone> given_up;
+    std::vector<std::shared_ptr<QueuedItem>> late;
+    std::vector<ModeSwitchDone> given_up;
     const Clock::time_point now = Clock::now();
     next_deadline_ = Clock::time_point::max();
-    for (Lane* lane : {&quick_, &slow_}) {
-      std::erase_if(lane->queue, [&](const std::shared_ptr<Item>& item) {
-        const bool is_late = cancel_all_ || now >= item->job.deadline;
+    for (EngineLane* lane : {&fast_lane_, &slow_lane_}) {
+      std::erase_if(lane->queue, [&](const std::shared_ptr<QueuedItem>& item) {
+        const bool is_late = cancel_all_ || now >= item->forecast.deadline;
         if (is_late) late.push_back(item);
-        if (!is_late) next_deadline_ = std::min(next_deadline_, item->job.deadline);
+        if (!is_late) next_deadline_ = std::min(next_deadline_, item->forecast.deadline);
         return is_late;
       });
     }
     if (cancel_all_) {
-      for (Switch& wanted : switches_) given_up.push_back(std::move(wanted.done));
+      for (ModeSwitch& wanted : switches_) given_up.push_back(std::move(wanted.done));
       switches_.clear();
       given_up.push_back(std::exchange(loading_, {}));
-      std::erase_if(given_up, [](const SwitchDone& done) { return !done; });
+      std::erase_if(given_up, [](const ModeSwitchDone& done) { return !done; });
     }
     if (!late.empty() || !given_up.empty()) {
       lock.unlock();
       for (const auto& item : late) finish(*item, why_unwanted());
-      for (const SwitchDone& done : given_up) done(shutdown_error());
+      for (const ModeSwitchDone& done : given_up) done(shutdown_error());
       late.clear();
       lock.lock();
     } else if (next_deadline_ == Clock::time_point::max()) {
@@ -224,15 +210,16 @@ ActiveEngine Scheduler::active() const {
 
 std::size_t Scheduler::depth() const {
   const std::lock_guard lock(mutex_);
-  return quick_.queue.size() + quick_.num_running + slow_.queue.size() + slow_.num_running;
+  return fast_lane_.queue.size() + fast_lane_.num_running + slow_lane_.queue.size() +
+         slow_lane_.num_running;
 }
 
 // Engines are loaded on the quick thread; the slow one follows.
-void Scheduler::run(Lane& lane) {
-  const bool loads = &lane == &quick_;
+void Scheduler::run(EngineLane& lane) {
+  const bool loads = &lane == &fast_lane_;
   for (;;) {
     std::optional<Mode> wanted;
-    std::vector<Slice> slices;
+    std::vector<BatchSlice> slices;
     {
       std::unique_lock lock(mutex_);
       lane.num_running = 0;
@@ -245,7 +232,7 @@ void Scheduler::run(Lane& lane) {
         loading_ = std::move(switches_.front().done);
         switches_.pop_front();
       } else if (outdated(lane)) {
-        follow(lane);
+        adopt_active_engine(lane);
       } else if (lane.queue.empty()) {
         return;  // stopped, and everything is answered
       } else {
@@ -258,17 +245,17 @@ void Scheduler::run(Lane& lane) {
   }
 }
 
-// At once, so that the former engine's memory is free while nothing is asked for.
-void Scheduler::follow(Lane& lane) {
+// Immediately after a switch, not at the next request: it frees the former engine's memory.
+void Scheduler::adopt_active_engine(EngineLane& lane) {
   lane.active = active_;
   lane.active.twin = {};
-  if (&lane == &slow_) lane.active.engine = {};
+  if (&lane == &slow_lane_) lane.active.engine = {};
   lane.num_forecasts = 0;
   lane.warm = false;
 }
 
-// On the thread that will use it: the threads of a twin inherit its priority.
-const Engine& Scheduler::engine_of(Lane& lane) {
+// Makes a twin on the thread that will use it: the twin's threads inherit its priority.
+const Engine& Scheduler::engine_of(EngineLane& lane) {
   if (!lane.active.engine) {
     const ActiveEngine now = active();
     if (!now.engine) fail(ErrorCode::cancelled, "there is no engine");
@@ -287,9 +274,8 @@ void Scheduler::load(Mode mode) {
     ActiveEngine next{std::move(engine), active_.number + 1, std::move(name)};
     next.former_replans = active().replans();
     const std::lock_guard lock(mutex_);
-    std::swap(active_, next);  // the former one goes after the lock
+    std::swap(active_, next);  // the former engine is freed after the lock
     number_ = active_.number;
-    patch_size_ = active_.engine->model().patch_size;
   } catch (const Error& what) {
     error = what;
   } catch (const std::bad_alloc&) {
@@ -297,40 +283,42 @@ void Scheduler::load(Mode mode) {
   } catch (const std::exception& what) {
     error = Error(ErrorCode::internal, what.what());
   }
-  SwitchDone done;
+  ModeSwitchDone done;
   {
     const std::lock_guard lock(mutex_);
     done = std::exchange(loading_, {});
     tried_ = true;
   }
-  slow_.wake.notify_one();
+  slow_lane_.wake.notify_one();
   if (done) done(std::move(error));
 }
 
-// The oldest request, and with it all that can travel along. What is not finished goes to the end
-// of the queue, so that a request of many series holds up the others for no longer than a turn. One
-// series is not cut: that is why slow ones have a lane of their own.
-std::vector<Scheduler::Slice> Scheduler::next_slices(Lane& lane) const {
-  std::vector<Slice> slices;
+// The oldest request and all that can be batched with it. An unfinished request goes to the end of
+// the queue, so a request of many series delays the others by one batch at most. A single series is
+// never split: that is why expensive ones have a separate lane.
+std::vector<Scheduler::BatchSlice> Scheduler::next_slices(EngineLane& lane) const {
+  const ModelFacts facts = active_.facts();
+  std::vector<BatchSlice> slices;
   double cost = 0;
   std::size_t num_series = 0;
-  std::deque<std::shared_ptr<Item>> later;
+  std::deque<std::shared_ptr<QueuedItem>> later;
   while (!lane.queue.empty()) {
-    std::shared_ptr<Item> item = std::move(lane.queue.front());
+    std::shared_ptr<QueuedItem> item = std::move(lane.queue.front());
     lane.queue.pop_front();
     const bool first = slices.empty();
-    const bool fits = first || (!item->task && !slices.front().item->task && cost < kTurnCost &&
-                                num_series < options_.max_batch &&
-                                same_forecast(slices.front().item->job.options, item->job.options));
+    const bool fits =
+        first || (!item->task && !slices.front().item->task && cost < kBatchCost &&
+                  num_series < options_.max_batch &&
+                  same_forecast(slices.front().item->forecast.options, item->forecast.options));
     if (!fits) {
       later.push_back(std::move(item));
       continue;
     }
-    Slice slice{.item = item};
-    const std::vector<Series>& series = item->job.series;
+    BatchSlice slice{.item = item};
+    const std::vector<Series>& series = item->forecast.series;
     for (std::size_t i = item->taken; i < series.size(); ++i) {
-      if (num_series > 0 && (cost >= kTurnCost || num_series >= options_.max_batch)) break;
-      cost += cost_of_series(series[i], item->job.options, patch_size_);
+      if (num_series > 0 && (cost >= kBatchCost || num_series >= options_.max_batch)) break;
+      cost += cost_of_series(series[i], item->forecast.options, facts);
       ++num_series;
       ++slice.count;
     }
@@ -340,11 +328,11 @@ std::vector<Scheduler::Slice> Scheduler::next_slices(Lane& lane) const {
   return slices;
 }
 
-void Scheduler::run_task(Lane& lane, Item& item) {
+void Scheduler::run_task(EngineLane& lane, QueuedItem& item) {
   std::optional<Error> error;
   try {
     engine_of(lane);
-    item.task(lane.active);
+    count_forecasts(lane, item.task(lane.active));
   } catch (const Error& what) {
     error = what.code() == ErrorCode::cancelled && unwanted(item) ? why_unwanted() : what;
   } catch (const std::exception& what) {
@@ -353,9 +341,9 @@ void Scheduler::run_task(Lane& lane, Item& item) {
   finish(item, std::move(error));
 }
 
-void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
-  std::erase_if(slices, [this](const Slice& slice) {
-    Item& item = *slice.item;
+void Scheduler::forecast(EngineLane& lane, std::vector<BatchSlice> slices) {
+  std::erase_if(slices, [this](const BatchSlice& slice) {
+    QueuedItem& item = *slice.item;
     if (!unwanted(item)) return false;
     finish(item, why_unwanted());
     return true;
@@ -366,26 +354,26 @@ void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
     forecast_slices(lane, slices);
   } catch (const Error& error) {
     const bool cancelled = error.code() == ErrorCode::cancelled;
-    if (cancelled && outdated(lane)) {  // once more, with the engine in use now
+    if (cancelled && outdated(lane)) {  // the mode was switched: again on the new engine
       const std::lock_guard lock(mutex_);
-      for (Slice& slice : slices) enqueue(lane, std::move(slice.item));
+      for (BatchSlice& slice : slices) enqueue(lane, std::move(slice.item));
       return;
     }
     if (slices.size() == 1) {
       return finish(*slices.front().item, cancelled ? why_unwanted() : error);
     }
-    // One of them is wrong, or no longer wanted: each for itself, so that the others are answered.
-    for (Slice& slice : slices) forecast(lane, {std::move(slice)});
+    // One request is wrong or cancelled: forecast each alone, so that the others are answered.
+    for (BatchSlice& slice : slices) forecast(lane, {std::move(slice)});
     return;
   } catch (const std::exception& error) {
-    for (const Slice& slice : slices) {
+    for (const BatchSlice& slice : slices) {
       finish(*slice.item, Error(ErrorCode::internal, error.what()));
     }
     return;
   }
-  for (Slice& slice : slices) {
-    Item& item = *slice.item;
-    if (item.answer.forecasts.size() == item.job.series.size()) {
+  for (BatchSlice& slice : slices) {
+    QueuedItem& item = *slice.item;
+    if (item.answer.forecasts.size() == item.forecast.series.size()) {
       finish(item, std::nullopt);
     } else {
       const std::lock_guard lock(mutex_);
@@ -394,29 +382,29 @@ void Scheduler::forecast(Lane& lane, std::vector<Slice> slices) {
   }
 }
 
-void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
+void Scheduler::forecast_slices(EngineLane& lane, const std::vector<BatchSlice>& slices) {
   const Engine& engine = engine_of(lane);
   std::vector<Series>& batch = lane.batch;
   batch.clear();
-  for (const Slice& slice : slices) {
-    Item& item = *slice.item;
+  for (const BatchSlice& slice : slices) {
+    QueuedItem& item = *slice.item;
     for (std::size_t i = 0; i < slice.count; ++i) {
-      batch.push_back(std::move(item.job.series[item.taken + i]));
+      batch.push_back(std::move(item.forecast.series[item.taken + i]));
     }
   }
   const auto give_back = [&] {
     std::size_t next = 0;
-    for (const Slice& slice : slices) {
+    for (const BatchSlice& slice : slices) {
       for (std::size_t i = 0; i < slice.count; ++i) {
-        slice.item->job.series[slice.item->taken + i] = std::move(batch[next++]);
+        slice.item->forecast.series[slice.item->taken + i] = std::move(batch[next++]);
       }
     }
   };
-  ForecastOptions options = slices.front().item->job.options;
+  ForecastOptions options = slices.front().item->forecast.options;
   options.cancelled = [this, &slices, &lane] {
-    return outdated(lane) || std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
-             return unwanted(*slice.item);
-           });
+    return outdated(lane) ||
+           std::all_of(slices.begin(), slices.end(),
+                       [this](const BatchSlice& slice) { return unwanted(*slice.item); });
   };
   try {
     engine.forecast_into(batch, options, lane.answers);
@@ -426,16 +414,16 @@ void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
   }
   give_back();
   if (events_.batch) events_.batch(batch.size());
-  count_forecasts(lane.active, static_cast<std::int64_t>(batch.size()));
+  count_forecasts(lane, static_cast<std::int64_t>(batch.size()));
   const Timings timings = engine.timings();
-  const io::EngineBlock block = lane.active.block(options.seed);
+  const tables::EngineBlock block = lane.active.block(options.seed);
   std::size_t next = 0;
-  for (const Slice& slice : slices) {
-    Item& item = *slice.item;
+  for (const BatchSlice& slice : slices) {
+    QueuedItem& item = *slice.item;
     for (std::size_t i = 0; i < slice.count; ++i, ++next) {
       if (events_.forecast) {
-        events_.forecast(item.job.series[item.taken + i], item.job.options, lane.answers[next],
-                         lane.active);
+        events_.forecast(item.forecast.series[item.taken + i], item.forecast.options,
+                         lane.answers[next], lane.active);
       }
       item.answer.forecasts.push_back(std::move(lane.answers[next]));
     }
@@ -448,18 +436,17 @@ void Scheduler::forecast_slices(Lane& lane, const std::vector<Slice>& slices) {
   }
 }
 
-void Scheduler::count_forecasts(const ActiveEngine& active, std::int64_t count) {
-  Lane& lane = &active == &slow_.active ? slow_ : quick_;
+void Scheduler::count_forecasts(EngineLane& lane, std::int64_t count) {
   lane.num_forecasts += count;
   if (lane.warm || lane.num_forecasts < options_.warm_up) return;
-  active.engine->finish_warm_up();
+  lane.active.engine->finish_warm_up();
   lane.warm = true;
 }
 
-void Scheduler::finish(Item& item, std::optional<Error> error) {
-  if (!item.job.done) return;
-  const Done done = std::exchange(item.job.done, {});
-  item.job.series = {};  // what they took is free when the answer is there
+void Scheduler::finish(QueuedItem& item, std::optional<Error> error) {
+  if (!item.forecast.done) return;
+  const ForecastDone done = std::exchange(item.forecast.done, {});
+  item.forecast.series = {};  // freed before the answer is written
   done(std::move(error), std::move(item.answer));
 }
 

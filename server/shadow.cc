@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLowestPriority = 19;
 
-// By how much the values of a variate vary that a forecast sees; 0 if they do not.
+// Standard deviation of the values of a variate that a forecast sees.
 double spread_of(const Series& series, std::size_t variate, std::size_t max_context) {
   const std::size_t end = (variate + 1) * series.length();
   std::vector<double> values;
@@ -27,7 +27,7 @@ double spread_of(const Series& series, std::size_t variate, std::size_t max_cont
   return std::sqrt(squares / count);
 }
 
-// Of every row of `horizon` values the first `steps`.
+// The first `steps` of every row of `horizon` values.
 std::vector<float> first_steps(const std::vector<float>& rows, int horizon, int steps) {
   std::vector<float> kept;
   for (auto row = rows.begin(); row != rows.end(); row += horizon) {
@@ -66,7 +66,7 @@ double deviation(const Series& series, const Forecast& live, const Forecast& ref
     add(live.mean, reference.mean);
     add(live.quantiles, reference.quantiles);
     const double apart = sums.difference / std::max(sums.count, 1.0);
-    // A forecast that is no number is as wrong as can be.
+    // NaN or infinity exceeds every bound.
     if (!std::isfinite(apart)) return std::numeric_limits<double>::infinity();
     const double size = sums.size / std::max(sums.count, 1.0) +
                         spread_of(series, variate, static_cast<std::size_t>(max_context));
@@ -130,7 +130,7 @@ void Shadow::run() {
   lower_priority(kLowestPriority);
   std::optional<Engine> reference;
   for (;;) {
-    Check check;
+    ShadowCheck check;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopped_ || !checks_.empty(); });
@@ -138,7 +138,7 @@ void Shadow::run() {
       check = std::move(checks_.front());
       checks_.pop_front();
     }
-    // A comparison that could not be made has not passed.
+    // A comparison that fails does not pass.
     double apart = std::numeric_limits<double>::infinity();
     bool given_up = false;
     try {
@@ -167,13 +167,12 @@ void Shadow::run() {
   }
 }
 
-// Only the first patch is compared: it is computed exactly. Beyond it paths are sampled, and one
-// draw that falls to the other side of a threshold by a rounding sends its path somewhere else. A
-// forecast sampled from its first step is asked for again without sampling, from the live engine
-// too.
-double Shadow::compare(const Engine& reference, const Check& check) const {
+// Compares only the steps that are computed exactly. Beyond it paths are sampled, and a
+// rounding difference in one draw changes the rest of its path. A forecast sampled from its first
+// step is repeated without sampling, on the live engine too.
+double Shadow::compare(const Engine& reference, const ShadowCheck& check) const {
   const int horizon = check.options.horizon;
-  const int steps = std::min(horizon, reference.model().patch_size);
+  const int steps = reference.model().facts.exact_steps(horizon);
   Series series = check.series;
   series.future_exogenous = first_steps(series.future_exogenous, horizon, steps);
   ForecastOptions options = check.options;

@@ -1,5 +1,5 @@
-// Shadow verification: a share of live forecasts is computed again in `reference` mode, at low
-// priority, and compared.
+// Shadow verification: a fraction of the live forecasts is computed again in `reference` mode, at
+// the lowest priority, and compared.
 #pragma once
 
 #include <atomic>
@@ -19,27 +19,27 @@
 namespace toto::server {
 
 struct ShadowOptions {
-  double rate = 0;      // of forecasts, 0 to 1; 0: none
+  double rate = 0;      // fraction of forecasts, 0 to 1; 0: off
   double bound = 1e-5;  // relative
   std::size_t max_waiting = 16;
 };
 
-// How far two answers to the same question are apart: the mean difference of means and quantiles
-// over the steps, relative to their size and to how much the series varies. Of several variates the
-// worst, each by its own measure, and only by the points a forecast sees, the last `max_context`.
+// The relative deviation of two forecasts of one series: the mean absolute difference of means and
+// quantiles, divided by their mean size plus the standard deviation of the last `max_context`
+// points. The largest of all variates.
 double deviation(const Series& series, const Forecast& live, const Forecast& reference,
                  int max_context);
 
-// What the shadow needs from the service; all of it is called on the shadow's own thread.
+// Callbacks into the service; all are called on the shadow's thread.
 struct ShadowWork {
-  std::function<Engine()> load = {};  // the engine compared with
-  // A forecast of the live engine, made in its turn: an engine has one caller at a time, and one of
-  // the lowest priority would hold up the others. Error(cancelled, overloaded) if it is not to be
-  // had.
+  std::function<Engine()> load = {};  // the reference engine
+  // A forecast of the live engine, queued like a request: an engine has one caller at a time, and a
+  // caller of the lowest priority would delay the others. Error(cancelled, overloaded) if it is
+  // not available.
   std::function<Forecast(const Series& series, const ForecastOptions& options,
                          const ActiveEngine& active)>
       forecast = {};
-  // Whether this engine still answers: what another one said is of no interest any more.
+  // Whether this engine is still in use; results of earlier engines are ignored.
   std::function<bool(const ActiveEngine& active)> is_current = {};
   std::function<void(double deviation, const std::string& id, const ActiveEngine& active)>
       exceeded = {};
@@ -52,32 +52,32 @@ class Shadow {
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
-  // From the engine thread: copies what is chosen, drops it if too much waits already.
+  // Called on the engine thread: copies a chosen forecast, or drops it if too many wait.
   void offer(const Series& series, const ForecastOptions& options, const Forecast& live,
              const ActiveEngine& active);
-  // Another engine answers now: what is known of the former one says nothing about it.
+  // Call after a switch: resets the deviations, which were those of the former engine.
   void engine_switched(bool rolled_back);
   ShadowState state() const;
-  void cancel();  // the comparison at hand ends soon, none begins
+  void cancel();  // the running comparison ends soon, no other begins
   void stop();    // cancels and waits for that
 
  private:
-  struct Check {
+  struct ShadowCheck {
     Series series;
     ForecastOptions options;
     Forecast live;
     ActiveEngine active;
   };
   void run();
-  double compare(const Engine& reference, const Check& check) const;
+  double compare(const Engine& reference, const ShadowCheck& check) const;
 
   const ShadowOptions options_;
   const ShadowWork work_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Check> checks_;
+  std::deque<ShadowCheck> checks_;
   ShadowState state_;
-  double share_ = 0;  // of the next check, owed so far
+  double share_ = 0;  // adds up the rate; a check is due at 1
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };

@@ -12,7 +12,7 @@
 namespace toto::server {
 namespace {
 
-// Label values in quotes, as the text format wants them.
+// A quoted label value of the Prometheus text format.
 std::string label(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -22,7 +22,7 @@ std::string label(std::string_view text) {
   return out += '"';
 }
 
-// Writes metrics one after the other: help and type once, then the samples.
+// Writes metrics: help and type once, then the samples.
 class MetricText {
  public:
   void begin(std::string_view name, std::string_view type, std::string_view help) {
@@ -154,8 +154,7 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   {
     const std::lock_guard lock(mutex_);
     text.begin("toto_request_duration_seconds", "histogram",
-               "Time from the first byte of a "
-               "request to its answer.");
+               "Time from the first byte of a request to its answer.");
     for (const auto& [route, latency] : routes_) {
       write_buckets(text, "route=" + label(route), LatencyHistogram::kBounds, latency.counts(),
                     latency.count(), latency.sum());
@@ -183,10 +182,10 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   text.single("toto_forecasts_total", "counter", "Series forecast.", forecasts_.load());
   text.single("toto_queue_depth", "gauge", "Requests waiting or being forecast.",
               gauges.queue_depth);
-  text.single("toto_queue_full_total", "counter",
-              "Requests turned away because too many were waiting.", queue_full_.load());
+  text.single("toto_queue_full_total", "counter", "Requests refused because the queue was full.",
+              queue_full_.load());
   text.single("toto_log_lines_lost_total", "counter",
-              "Lines of the access log, and sentences for the operator, that could not be written.",
+              "Lines of the access log and messages to the operator that could not be written.",
               gauges.log_lines_lost);
   text.single("toto_connections", "gauge", "Open connections.", gauges.connections);
   text.single("toto_sessions", "gauge", "Streaming sessions kept.", gauges.sessions);
@@ -197,27 +196,28 @@ std::string Telemetry::prometheus(const Gauges& gauges) const {
   const ShadowState& shadow = gauges.shadow;
   const bool compares =
       shadow.enabled && engine != nullptr && engine->options().mode != Mode::reference;
-  text.single("toto_shadow_enabled", "gauge",
-              "1 while forecasts are compared: --shadow-rate is above 0, the mode another one.",
-              compares ? 1 : 0);
+  text.single(
+      "toto_shadow_enabled", "gauge",
+      "1 while forecasts are compared: --shadow-rate is above 0 and the mode is not reference.",
+      compares ? 1 : 0);
   text.single("toto_shadow_deviation", "gauge",
-              "Relative deviation of the latest forecast that "
-              "was compared with reference mode.",
+              "Relative deviation of the latest compared forecast from reference mode.",
               shadow.last_deviation);
-  text.single("toto_shadow_deviation_max", "gauge", "The largest one since the mode was switched.",
-              shadow.worst_deviation);
-  text.single("toto_shadow_deviation_bound", "gauge", "What it must stay below.", shadow.bound);
+  text.single("toto_shadow_deviation_max", "gauge",
+              "Largest relative deviation since the mode was switched.", shadow.worst_deviation);
+  text.single("toto_shadow_deviation_bound", "gauge", "Bound of the relative deviation.",
+              shadow.bound);
   text.single("toto_shadow_checks_total", "counter", "Forecasts compared.", shadow.checked);
   text.single("toto_shadow_dropped_total", "counter",
-              "Forecasts not compared because earlier ones still were.", shadow.dropped);
-  text.single("toto_shadow_exceeded_total", "counter", "Comparisons past the bound.",
+              "Forecasts skipped because too many comparisons were waiting.", shadow.dropped);
+  text.single("toto_shadow_exceeded_total", "counter", "Comparisons that exceeded the bound.",
               shadow.exceeded);
   text.single("toto_rolled_back", "gauge", "1 after an automatic rollback to reference mode.",
               shadow.rolled_back ? 1 : 0);
   text.begin("toto_build_info", "gauge", "The program.");
   text.sample(1, "version=" + label(version()));
   if (engine != nullptr) {
-    const io::EngineBlock block = gauges.active.block(0);
+    const tables::EngineBlock block = gauges.active.block(0);
     text.begin("toto_model_info", "gauge", "The model and how it runs.");
     text.sample(1, fmt::format("model={},weights_sha256={},mode={},dtype={},isa={},trained=\"{}\"",
                                label(block.model), label(block.weights_sha256), label(block.mode),

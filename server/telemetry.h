@@ -1,4 +1,4 @@
-// What operators watch: counters, latency histograms, and the Prometheus text of them.
+// Metrics for operators: counters, latency histograms, and their Prometheus text.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "message.h"
+#include "http_message.h"
 #include "scheduler.h"
 
 namespace toto::server {
 
-// Durations in fixed buckets, and of the latest ones the exact quantiles. Not thread safe.
+// Durations in fixed buckets, and exact quantiles of the latest ones. Not thread safe.
 class LatencyHistogram {
  public:
   static constexpr std::array<double, 14> kBounds = {
@@ -44,16 +44,16 @@ struct ShadowState {
   bool rolled_back = false;
 };
 
-// The status, which is never sent, of work that was cancelled because its client had left.
+// Recorded, never sent: the status of work cancelled because its client left.
 inline constexpr int kClientLeft = 499;
 
 // Thread safe.
 class Telemetry {
  public:
-  // An answer; an error too, if its status is one. `forecasts`: the route is one that does.
+  // Records an answer, and an error if the status is one. `forecasts`: the route makes forecasts.
   void request(std::string_view route, int status, double seconds, bool forecasts);
   void batch(std::size_t num_series);
-  void queue_full() { ++queue_full_; }  // a request was turned away
+  void queue_full() { ++queue_full_; }  // a request was refused
   void forecasts(std::size_t count) { forecasts_ += static_cast<std::int64_t>(count); }
 
   struct Gauges {
@@ -68,9 +68,9 @@ class Telemetry {
     double p50 = 0, p95 = 0, p99 = 0;
     std::uint64_t count = 0;
   };
-  Latency latency() const;  // of all routes that forecast
+  Latency latency() const;  // of all forecasting routes
   std::int64_t num_forecasts() const { return forecasts_; }
-  std::int64_t num_errors() const;  // without clients that left
+  std::int64_t num_errors() const;  // not counting clients that left
 
  private:
   mutable std::mutex mutex_;
@@ -85,6 +85,6 @@ class Telemetry {
 };
 
 std::string_view kind_of(int status) noexcept;  // of an error
-std::int64_t resident_bytes();                  // of this process, 0 where the system does not say
+std::int64_t resident_bytes();                  // of this process; 0 if unknown
 
 }  // namespace toto::server

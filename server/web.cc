@@ -1,19 +1,11 @@
 #include "web.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/error.h"
 
 namespace toto::server {
-
-const WebFile* find_web_file(std::string_view name) {
-  const std::span<const WebFile> files = web_files();
-  const auto found = std::find_if(files.begin(), files.end(),
-                                  [&](const WebFile& file) { return file.name == name; });
-  return found == files.end() ? nullptr : &*found;
-}
 
 std::string_view content_type(std::string_view name) {
   using Pair = std::pair<std::string_view, std::string_view>;
@@ -31,7 +23,7 @@ std::string_view content_type(std::string_view name) {
   return "application/octet-stream";
 }
 
-Response page(std::string_view name, std::string_view bytes, const ReportSources& report) {
+HttpResponse page(std::string_view name, std::string_view bytes, const ReportSources& report) {
   const auto source = [](const std::string& hash) {
     return hash.empty() ? hash : fmt::format(" '{}'", hash);
   };

@@ -1,31 +1,27 @@
-// The files of server/web/ and the OpenAPI document, part of the program since it was built.
+// The files of the page and the OpenAPI document, embedded at build time.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "message.h"
+#include "base/embedded_file.h"
+#include "http_message.h"
 
 namespace toto::server {
 
-struct WebFile {
-  std::string_view name;  // "index.html"
-  std::string_view bytes;
-};
-
-std::span<const WebFile> web_files();
-const WebFile* find_web_file(std::string_view name);  // nullptr if there is none
-// By the extension of a name; what is unknown is application/octet-stream.
+std::span<const EmbeddedFile> web_files();
+// By the extension of a name; application/octet-stream if it is unknown.
 std::string_view content_type(std::string_view name);
 
-// What a report may run inside the page, which shows it in a frame: its script and its style sheet
-// as a policy names them, "sha256-...". Empty: nothing.
+// The script and style sheet that a report may use inside the page's frame, as hashes for the
+// content security policy: "sha256-...". Empty: none.
 struct ReportSources {
   std::string script = {};
   std::string style = {};
 };
-// A file for a browser, with the policy: no script, style or request but our own, in no frame.
-Response page(std::string_view name, std::string_view bytes, const ReportSources& report);
+// A file for a browser. Its policy allows only this server's scripts, styles and requests, and no
+// framing.
+HttpResponse page(std::string_view name, std::string_view bytes, const ReportSources& report);
 
 }  // namespace toto::server

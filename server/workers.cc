@@ -54,14 +54,14 @@ void Workers::work() {
   }
 }
 
-// In time, whatever the threads are busy with.
+// Runs `late` callbacks in time even while all threads are busy.
 void Workers::watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    std::vector<Task> late;
+    std::vector<WorkerTask> late;
     const Clock::time_point now = Clock::now();
     next_deadline_ = Clock::time_point::max();
-    std::erase_if(tasks_, [&](Task& task) {
+    std::erase_if(tasks_, [&](WorkerTask& task) {
       if (now < task.deadline.time) {
         next_deadline_ = std::min(next_deadline_, task.deadline.time);
         return false;
@@ -71,7 +71,7 @@ void Workers::watch() {
     });
     if (!late.empty()) {
       lock.unlock();
-      for (const Task& task : late) task.deadline.late();
+      for (const WorkerTask& task : late) task.deadline.late();
       late.clear();
       lock.lock();
     } else if (next_deadline_ == Clock::time_point::max()) {

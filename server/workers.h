@@ -1,5 +1,4 @@
-// Threads that parse requests and write answers, so that neither the I/O nor the engine waits for
-// it.
+// Threads that parse requests and write answers, so that I/O and engine threads do not have to.
 #pragma once
 
 #include <condition_variable>
@@ -10,14 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "message.h"
+#include "http_message.h"
 
 namespace toto::server {
 
-// Thread safe. Tasks run in the order they came, each on one of the threads; they must not throw.
+// Thread safe. Tasks start in order, each on one of the threads; they must not throw.
 class Workers {
  public:
-  // Whoever waits for a task that has not begun by its deadline is told so: `late` runs instead.
+  // If a task has not started by `time`, `late` runs instead of it.
   struct Deadline {
     Clock::time_point time = Clock::time_point::max();
     std::function<void()> late = {};
@@ -29,11 +28,11 @@ class Workers {
 
   // False if the queue is full or stopped.
   bool try_post(std::function<void()> task, Deadline deadline);
-  void post(std::function<void()> task);  // whatever the length of the queue
+  void post(std::function<void()> task);  // ignores max_queued
   void stop();                            // after everything posted has run
 
  private:
-  struct Task {
+  struct WorkerTask {
     std::function<void()> run = {};
     Deadline deadline = {};
   };
@@ -43,8 +42,8 @@ class Workers {
   const std::size_t max_queued_;
   std::mutex mutex_;
   std::condition_variable wake_, wake_watch_;
-  std::deque<Task> tasks_;
-  Clock::time_point next_deadline_ = Clock::time_point::max();  // `watch` sleeps until then
+  std::deque<WorkerTask> tasks_;
+  Clock::time_point next_deadline_ = Clock::time_point::max();  // `watch` sleeps until it
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -16,13 +16,13 @@ struct Row {
 };
 
 // Days from Monday 2024-01-01 on, every calendar day.
-inline Bars make_bars(const std::vector<Row>& rows, std::string symbol = "TEST") {
-  constexpr io::Ticks kMonday = 19'723 * io::kDay;
-  Bars bars;
+inline tables::Bars make_bars(const std::vector<Row>& rows, std::string symbol = "TEST") {
+  constexpr tables::Ticks kMonday = 19'723 * tables::kDay;
+  tables::Bars bars;
   bars.symbol = std::move(symbol);
   bars.file = bars.symbol + ".csv";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    bars.times.push_back(kMonday + static_cast<io::Ticks>(i) * io::kDay);
+    bars.times.push_back(kMonday + static_cast<tables::Ticks>(i) * tables::kDay);
     bars.lines.push_back(static_cast<std::int64_t>(i) + 2);
     bars.open.push_back(rows[i].open);
     bars.high.push_back(rows[i].high);

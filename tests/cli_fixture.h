@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "io/json.h"
-#include "io/timestamps.h"
 #include "io_fixture.h"
+#include "tables/timestamps.h"
 
 namespace toto::cli {
 
@@ -155,9 +155,10 @@ class CliTest : public ::testing::Test {
   static std::string wide_csv(int rows) {
     std::string text = "date,a,b\n";
     for (int i = 0; i < rows; ++i) {
-      text += fmt::format("{},{},{}\n",
-                          io::format_time(io::midnight({.year = 2024}) + i * io::kDay, {}),
-                          10 + i % 7, 100 - i % 5);
+      text +=
+          fmt::format("{},{},{}\n",
+                      tables::format_time(tables::midnight({.year = 2024}) + i * tables::kDay, {}),
+                      10 + i % 7, 100 - i % 5);
     }
     return text;
   }

@@ -1,15 +1,14 @@
-// `toto serve` as a process of its own, on a free port, until the test ends.
+// `toto serve` as a separate process, on a free port, until the test ends.
 #pragma once
 
 #include <signal.h>
 
-#include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli_fixture.h"
+#include "eventually.h"
 
 namespace toto::cli {
 
@@ -19,12 +18,11 @@ class ServeTest : public CliTest {
   void serve(std::vector<std::string> arguments, const Environment& environment = {}) {
     arguments.insert(arguments.begin(), "serve");
     running_.emplace(start(arguments, environment));
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!has(running_->err_so_far(), "ready: ") && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    const std::string said = running_->err_so_far();
-    ASSERT_TRUE(has(said, "ready: ")) << said;
+    std::string said;
+    ASSERT_TRUE(testing::eventually([&] {
+      said = running_->err_so_far();
+      return has(said, "ready: ");
+    })) << said;
     port_ = said.substr(said.find("127.0.0.1:") + 10);
     port_.resize(port_.find('\n'));
   }

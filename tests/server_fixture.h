@@ -1,5 +1,5 @@
-// A server of its own for every test, on a free port of loopback, and a client of raw sockets that
-// can be as rude as a test needs.
+// A separate server for every test, on a free port of loopback, and a client on raw sockets that
+// can misbehave.
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/text.h"
+#include "eventually.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "server/http.h"
@@ -32,6 +34,8 @@ namespace toto::server {
 
 using io::Json;
 using std::chrono::milliseconds;
+using testing::eventually;
+using testing::kPatience;
 
 struct Reply {
   int status = 0;                              // 0: the connection ended without an answer
@@ -46,8 +50,8 @@ struct Reply {
 
 class Client {
  public:
-  // Without waiting: what the connection does not take at once is never sent, and little can wait
-  // to be received.
+  // without_waiting: bytes that cannot be sent immediately are dropped, and the receive buffer is
+  // small.
   enum class Sending { all, without_waiting };
   explicit Client(int port, Sending sending = Sending::all)
       : fd_(::socket(AF_INET, SOCK_STREAM, 0)),
@@ -87,7 +91,7 @@ class Client {
     return true;
   }
   // The next answer of this connection.
-  Reply receive(milliseconds patience = milliseconds(120'000)) {
+  Reply receive(milliseconds patience = kPatience) {
     const auto until = Clock::now() + patience;
     std::size_t end = pending_.npos;
     while ((end = pending_.find("\r\n\r\n")) == pending_.npos) {
@@ -100,8 +104,8 @@ class Client {
       const std::size_t next = head.find("\r\n", at + 2);
       const std::string_view line = head.substr(at + 2, next == head.npos ? next : next - at - 2);
       const std::size_t colon = line.find(':');
-      reply.headers[io::lower_case(line.substr(0, colon))] =
-          std::string(io::trimmed(line.substr(colon + 1)));
+      reply.headers[lower_case(line.substr(0, colon))] =
+          std::string(trimmed(line.substr(colon + 1)));
       at = next;
     }
     if (reply.status == 100) {
@@ -119,12 +123,12 @@ class Client {
   bool has_partial_answer() const { return !pending_.empty(); }
   const std::string& unread() const { return pending_; }  // of what has arrived
   // Whether something has arrived within this time; it is not fetched.
-  bool receives(milliseconds patience) const {
+  bool receives(milliseconds patience = kPatience) const {
     pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
     return ::poll(&waiting, 1, static_cast<int>(patience.count())) > 0;
   }
   // Whether the server has closed its side within this time.
-  bool closed(milliseconds patience) {
+  bool closed(milliseconds patience = kPatience) {
     const auto until = Clock::now() + patience;
     while (Clock::now() < until) {
       if (!more(until)) return at_end_;
@@ -226,13 +230,16 @@ class ServerTest : public ::testing::Test {
     EXPECT_NE(reply.error().find(fragment), std::string::npos) << reply.body;
   }
 
-  // Keeps the engine busy until it goes.
+  // Keeps a lane busy for as long as it lives.
   class BusyEngine {
    public:
-    explicit BusyEngine(Scheduler& scheduler) {
-      scheduler.submit([go = go_.get_future().share()](const ActiveEngine&) { go.wait(); },
-                       Pace::quick, {}, Clock::time_point::max(),
-                       [](std::optional<Error>, const Answer&) {});
+    explicit BusyEngine(Scheduler& scheduler, LaneKind lane = LaneKind::fast) {
+      scheduler.submit(
+          [go = go_.get_future().share()](const ActiveEngine&) -> std::int64_t {
+            go.wait();
+            return 0;
+          },
+          lane, {}, Clock::time_point::max(), [](std::optional<Error>, const ForecastAnswer&) {});
     }
     ~BusyEngine() { go_.set_value(); }
     BusyEngine(const BusyEngine&) = delete;
@@ -242,10 +249,19 @@ class ServerTest : public ::testing::Test {
     std::promise<void> go_;
   };
 
-  static bool soon(const std::function<bool()>& holds) {
-    const auto until = Clock::now() + std::chrono::seconds(20);
-    while (!holds() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(5));
-    return holds();
+  // Hands a request to the service as if it had arrived, on this thread. `respond` runs on the
+  // thread that answers, `gone` says that the client has left.
+  void hand_over(std::string_view path, std::string body, Respond respond,
+                 const ClientGone& gone = std::make_shared<std::atomic<bool>>(false),
+                 std::vector<HttpHeader> headers = {},
+                 Clock::time_point received = Clock::now()) const {
+    HttpRequest request{.method = "POST",
+                        .path = std::string(path),
+                        .headers = std::move(headers),
+                        .body = std::move(body),
+                        .received = received};
+    request.route = service_->find_route(request);
+    service_->handle(std::move(request), gone, std::move(respond));
   }
 
   // The engine's own answer, and what a server must say to the bit.

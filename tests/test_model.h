@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "model/make_model.h"
 #include "toto/toto.h"
+#include "toto1_models.h"
 
 namespace toto::testing {
 
@@ -36,8 +36,8 @@ class TemporaryFolder {
 };
 
 // Two variates' worth of everything: time- and space-wise layers, several heads and components.
-inline Config small_config() {
-  Config config;
+inline Toto1Config small_config() {
+  Toto1Config config;
   config.patch_size = 8;
   config.embed_dim = 32;
   config.num_layers = 3;
@@ -49,8 +49,8 @@ inline Config small_config() {
   return config;
 }
 
-inline std::string made_model(const TemporaryFolder& folder, const Config& config = small_config(),
-                              std::uint64_t seed = 1) {
+inline std::string made_model(const TemporaryFolder& folder,
+                              const Toto1Config& config = small_config(), std::uint64_t seed = 1) {
   const std::string path = folder / ("model-" + std::to_string(seed));
   make_model(config, seed, io::TensorType::f32, path);
   return path;

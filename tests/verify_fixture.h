@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace_values.h"
 #include "validate/verify.h"
 
 namespace toto::validate {
@@ -112,9 +113,8 @@ inline Fault slowed(Mode mode, int horizon) {
 // Calls change(values) for everything the network itself says in a trace.
 template <typename Change>
 void change_network(Trace& trace, const Change& change) {
-  for (auto* values :
-       {&trace.df, &trace.component_loc, &trace.component_scale, &trace.logits, &trace.mean}) {
-    change(*values);
+  for (TraceArray& array : trace.arrays) {
+    if (array.name != "loc" && array.name != "scale") change(array.values);
   }
 }
 

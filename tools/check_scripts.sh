@@ -33,4 +33,4 @@ fi
 "$python" -m unittest tests/tools/results_test.py
 "$build/toto" backtest examples/data/AAPL.csv examples/data/BTCUSD.csv --windows 60 --no-lag-test --no-cache \
   --output-dir "$run" >/dev/null 2>&1
-"$python" tests/backtest_quantstats.py "$run"
+"$python" tests/backtest/backtest_quantstats.py "$run"

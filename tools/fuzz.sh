@@ -3,7 +3,7 @@
 # gets all of the time, the others a third. New findings stay in the build folder.
 set -euo pipefail
 export build=$1 most=$2
-mapfile -t names < <(basename -s .cc tests/fuzz_*.cc)
+mapfile -t names < <(basename -s .cc tests/fuzz/fuzz_*.cc)
 cmake --build "$build" --target "${names[@]}"
 
 fuzz() {

@@ -51,8 +51,8 @@ class Error : public std::runtime_error {
 enum class Mode { reference, standard, reduce_overhead, max_autotune };  // standard: "default"
 enum class DType { f32, f64, bf16, int8 };
 enum class Isa { automatic, reference, avx2, avx512 };
-enum class Decode { sample, mean };          // what is fed back beyond the first patch
-enum class Missing { ffill, linear, mask };  // what stands in for a NaN in the history
+enum class Decode { sample, mean };          // what is fed back beyond the first block
+enum class Missing { ffill, linear, mask };  // what replaces a NaN in the history
 
 // Names as the command line spells them; parse_* throws Error(invalid_argument) listing the
 // choices.
@@ -119,7 +119,7 @@ struct ForecastOptions {
   int horizon = 64;  // 1 to kMaxHorizon
   std::vector<double> quantiles = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  // inside (0, 1)
   int max_context = 4096;  // points of history used at most, the latest ones
-  int num_samples = 0;     // 0: exact inside the first patch, kDefaultPaths sampled paths beyond it
+  int num_samples = 0;  // 0: exact as far as the model can, kDefaultPaths sampled paths beyond it
   Decode decode = Decode::sample;
   Missing missing = Missing::ffill;
   Point point = {};
@@ -166,16 +166,23 @@ struct Forecast {
   int num_samples = 0;           // paths drawn; 0 when everything was exact
 };
 
-// What the network says about the next patch, before any sampling, and the mean path: what goldens
-// hold. Computed in the engine's own precision, handed out as double.
+// One array of numbers with a name.
+struct TraceArray {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+  int variate_axis = 0;
+  int step_axis = -1;  // the axis of `shape` that counts steps ahead; -1: none
+  bool distinctive =
+      false;  // said by the network itself: no two series, no two steps have the same
+};
+
+// What the network says about the first steps ahead, before any sampling, and the path that is fed
+// back ("mean" or "median"): what goldens hold. Which arrays there are is the architecture's
+// choice. Computed in the engine's own precision, handed out as double.
 struct Trace {
-  int num_variates = 0;
-  int patch_size = 0;
-  int num_components = 0;          // 1: a single Student-T, `logits` is empty
-  std::vector<double> loc, scale;  // [variate][patch_size], the affine transform
-  std::vector<double> df, component_loc, component_scale,
-      logits;                // [variate][patch_size][component]
-  std::vector<double> mean;  // [variate][horizon], autoregressive mean
+  std::vector<TraceArray> arrays;
+  const TraceArray* find(std::string_view name) const noexcept;  // null if there is none
 };
 
 // ---------------------------------------------------------------------------------------- engine
@@ -184,29 +191,60 @@ struct Timings {  // milliseconds of the latest call, summed over its series
   double load = 0, prefill = 0, decode = 0, total = 0;
 };
 
+// What callers need to know of a model, whatever its architecture.
+struct ModelFacts {
+  std::string architecture = {};    // "toto1"
+  int patch = 0;                    // time steps of one position: how a context falls into pieces
+  int block = 0;                    // steps ahead that one pass forecasts; 0: any horizon
+  std::vector<double> levels = {};  // quantiles the network answers in; empty: every level is exact
+  bool can_sample = false;  // samples are paths through time; false: independent draws of each step
+  // The model sees (value - mean) / scale with a scale of at least this: a series that varies by
+  // much less looks flat to it, and bands come out in units of it.
+  double minimum_scale = 0;
+  int max_patches = 0;                    // context and horizon together
+  std::size_t cache_bytes_per_patch = 0;  // keys and values of one variate
+
+  // Steps of a horizon whose distribution is the network's own, without anything fed back.
+  int exact_steps(int horizon) const noexcept {
+    return block == 0 || horizon < block ? horizon : block;
+  }
+};
+
+// How a forecast with these options is made. Paths drawn, 0 if none are; 1 where one path (of
+// means) is followed.
+int planned_paths(const ForecastOptions& options, const ModelFacts& facts) noexcept;
+// Steps whose mean and quantiles come straight from a distribution, not from sampled paths.
+int exact_steps(const ForecastOptions& options, const ModelFacts& facts) noexcept;
+// Bytes of the arrays of all forecasts of so many variates. A double: products of limits overflow.
+double answer_bytes(double num_variates, const ForecastOptions& options,
+                    const ModelFacts& facts) noexcept;
+
+struct NamedNumber {
+  std::string name;
+  std::int64_t value = 0;
+};
+
 struct ModelInfo {
   std::string name;  // the folder's name
   std::string path;
   bool trained = true;         // false for seeded random weights
   std::string weights_sha256;  // of the weight file
-  int patch_size = 0, embed_dim = 0, num_layers = 0, num_heads = 0, mlp_hidden_dim = 0;
-  int num_components = 0;
+  std::string config_sha256;   // of config.json
+  ModelFacts facts;
+  std::vector<NamedNumber> shape;  // sizes of the network, by the names of its config.json
   std::int64_t num_parameters = 0;
-  // The model sees (value - mean) / sqrt(variance + minimum_scale^2): a series that varies by much
-  // less than this looks flat to it, and bands come out in units of minimum_scale.
-  double minimum_scale = 0;
   std::size_t weight_bytes = 0;       // what the engine keeps in memory
   std::vector<std::string> warnings;  // unknown tensors, a cache that cannot be used
 };
 
 // What a session keeps at most.
 struct SessionOptions {
-  // Of the network's keys and values. A series that grows point by point keeps up to patch_size
-  // contexts, one for each way to fall into patches. A context that does not fit is computed anew
-  // every time.
+  // Of the network's keys and values. A series that grows point by point keeps up to
+  // ModelFacts::patch contexts, one for each way to fall into patches. A context that does not fit
+  // is computed again every time.
   std::size_t max_bytes = std::size_t{128} << 20;
   // Points of history. When there are more, the oldest go until three quarters are left: the
-  // context then begins later, and the next forecasts begin anew.
+  // context then begins later, and the next forecasts compute all of it.
   std::size_t max_length = std::size_t{1} << 20;
 };
 
@@ -222,8 +260,8 @@ struct SessionStats {
 // A series that grows. Every forecast is, bit for bit, Engine::forecast(session.series(), options);
 // what the network made of earlier contexts is kept, so that only the patches that are new, or fall
 // differently into the grid, are computed. Patches are counted back from the latest point: after
-// appending a multiple of patch_size only the new ones are computed, after one point what was kept
-// patch_size points ago goes on. Reference mode computes everything.
+// appending a multiple of the patch only the new ones are computed, after one point what was kept a
+// patch of points ago goes on. Reference mode computes everything.
 //
 // Movable, not copyable; one thread at a time. Keeps the engine's model alive.
 class Session {
@@ -290,13 +328,14 @@ class Engine {
 
  private:
   friend class Session;
-  friend struct EngineTestHook;
   struct Impl;
   explicit Engine(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;  // sessions share it
 };
 
-// The CPU's best instruction set among those this build has kernels for.
+// Every instruction set there are kernels for in some build, from the plainest to the fastest.
+std::span<const Isa> all_isas() noexcept;
+// The CPU's best among those this build has kernels for.
 Isa best_isa() noexcept;
 bool isa_available(Isa isa) noexcept;
 

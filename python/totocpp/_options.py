@@ -51,5 +51,6 @@ class BacktestSettings(TypedDict, total=False):
     slippage_bps: float
     borrow_apr: float
     prove_no_lookahead: bool
+    lag_test: bool
     seed: int | None
     report: bool

@@ -1,4 +1,4 @@
-"""Backtests: settings checked here, computed by the library, handed back as frames."""
+"""Backtests: types of settings checked here, all else by the library; results as frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FILES = ("results.json", "forecasts.csv", "trades.csv", "returns.csv", "report.
 
 @dataclass(frozen=True, repr=False)
 class Backtest:
-    """What came out. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
+    """The results of a run. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
 
     results: dict[str, Any]  # results.json (docs/backtest.md)
     lookahead: str  # the sentence of the no-lookahead proof
@@ -39,7 +39,7 @@ class Backtest:
 
     @property
     def metrics(self) -> Any:
-        """One row a symbol and strategy: total_return, sharpe, max_drawdown, trades, ..."""
+        """One row per symbol and strategy: total_return, sharpe, max_drawdown, trades, ..."""
         rows = [
             {"symbol": symbol, "strategy": name, **figures}
             for symbol, part in self.results["symbols"].items()
@@ -49,7 +49,7 @@ class Backtest:
 
     @property
     def accuracy(self) -> Any:
-        """One row a symbol and target: mae, mase, wql, coverage_80, persistence_mae, ..."""
+        """One row per symbol and target: mae, mase, wql, coverage_80, persistence_mae, ..."""
         rows = []
         for symbol, part in self.results["symbols"].items():
             for target, figures in part["forecast"].items():
@@ -85,7 +85,7 @@ class Backtest:
 
 
 def merged(runs: Sequence[Backtest]) -> Backtest:
-    """Runs of different symbols with the same settings as one, as if all had been given at once."""
+    """Runs of different symbols with the same settings as one, as if all had been given in one call."""
     symbols: dict[str, Any] = {}
     for run in runs:
         for symbol, part in run.results["symbols"].items():
@@ -97,7 +97,7 @@ def merged(runs: Sequence[Backtest]) -> Backtest:
     settings = {**runs[0].results["settings"], "data": named}
     results = {**runs[0].results, "settings": settings, "data": data, "symbols": symbols}
     if len(runs) > 1:
-        del results["universe"]  # each knows of its own symbols alone
+        del results["universe"]  # each covers its own symbols only
     texts = {name: _one_after_another([run._texts[name] for run in runs]) for name in ("forecasts", "trades")}
     texts["returns"] = _side_by_side([run._texts["returns"] for run in runs])
     texts["results"], texts["report"] = json.dumps(results, indent=2), ""
@@ -170,67 +170,35 @@ def _decimal(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
-def _one_of(name: str, value: Any, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}, expected {', '.join(choices[:-1])} or {choices[-1]}")
-    return str(value)
+class _Field(NamedTuple):
+    """A setting, as the library's table of them has it (src/backtest/spec_fields.cc)."""
+
+    name: str
+    type: str
+    nullable: bool
+    low: float
+    high: float
 
 
-def _checked(
-    *,
-    windows: int | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    decision_lag: int = 1,
-    context: int = 4096,
-    transform: str = "pct",
-    return_scale: float = 1,
-    point: str | None = None,
-    samples: int | None = None,
-    asset: str = "auto",
-    bars_per_year: float | None = None,
-    strategies: Sequence[str] | None = None,
-    ci_multiplier: float = 1,
-    tune_offsets: bool = False,
-    fill: str = "open",
-    fee_bps: float | None = None,
-    slippage_bps: float = 5,
-    borrow_apr: float = 0,
-    prove_no_lookahead: bool = False,
-    seed: int | None = None,
-    report: bool = False,
-) -> dict[str, Any]:
-    if windows is not None and (start is not None or end is not None):
-        which = "start" if start is not None else "end"
-        raise ValueError(f"windows and {which} are both given, expected a number of bars or a period, not both")
-    if return_scale != 1 and transform == "price":
-        raise ValueError(f"return_scale is {return_scale} with transform price, expected pct or log: prices are not scaled")
-    if isinstance(strategies, str) or (strategies is not None and not isinstance(strategies, Iterable)):
-        raise TypeError(f"strategies is {strategies!r}, expected a list of names")
-    period = start is not None or end is not None
-    return {
-        "windows": None if period else whole_number("windows", 50 if windows is None else windows, 1, 1_000_000),
-        "from": None if start is None else str(start),
-        "to": None if end is None else str(end),
-        "decision_lag": whole_number("decision_lag", decision_lag, 1, 64),
-        "context": whole_number("context", context, 1, 2**31 - 1),
-        "transform": text_of("transform", transform),
-        "return_scale": _decimal("return_scale", return_scale, 1e-3, 1e6),
-        "point": text_of("point", point) if point is not None else ("median" if samples is None else "trimmed_mean_10"),
-        "samples": None if samples is None else whole_number("samples", samples, 1, 1_000_000),
-        "asset": _one_of("asset", asset, ("auto", "stock", "crypto")),
-        "bars_per_year": None if bars_per_year is None else _decimal("bars_per_year", bars_per_year, 1, 1e8),
-        "strategies": None if strategies is None else [text_of("a strategy", name) for name in strategies],
-        "ci_multiplier": _decimal("ci_multiplier", ci_multiplier, 0, 1e6),
-        "tune_offsets": bool(tune_offsets),
-        "fill": _one_of("fill", fill, ("open", "close")),
-        "fee_bps": None if fee_bps is None else _decimal("fee_bps", fee_bps, 0, 5000),
-        "slippage_bps": _decimal("slippage_bps", slippage_bps, 0, 5000),
-        "borrow_apr": _decimal("borrow_apr", borrow_apr, 0, 100),
-        "prove_no_lookahead": bool(prove_no_lookahead),
-        "seed": seed_in_force(seed),
-        "report": bool(report),
-    }
+_FIELDS = {field.name: field for field in (_Field(*row) for row in _native.backtest_fields())}
+KEYWORDS = (*_FIELDS, "report")
+
+
+def _checked(field: _Field, value: Any) -> Any:
+    """The value as JSON has it, of the field's type. Other rules are the library's."""
+    if field.type == "toggle":
+        return bool(value)
+    if field.type == "time":
+        return str(value)
+    if field.type == "whole":
+        return str(whole_number(field.name, value, int(field.low), min(int(field.high), 2**64 - 1)))
+    if field.type == "decimal":
+        return _decimal(field.name, value, field.low, field.high)
+    if field.type == "text":
+        return text_of(field.name, value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{field.name} is {value!r}, expected a list of names")
+    return [text_of("a strategy", name) for name in value]
 
 
 class Table(NamedTuple):
@@ -285,17 +253,20 @@ def _tables_of(data: Mapping[Any, Any]) -> list[Table]:
     return tables
 
 
-def run_backtest(
-    engine: _native.Engine, info: Mapping[str, Any], model: str, data: Any, settings: dict[str, Any]
-) -> Backtest:
-    """`model` is what the caller calls it: results are handed on, and say nothing of this machine."""
-    known = list(_checked.__kwdefaults__ or {})
+def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Backtest:
+    """`model` is the caller's name for it: results are passed on, and do not mention this machine."""
     for name in settings:
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(known)}"
+        if name not in KEYWORDS:
+            nearest = difflib.get_close_matches(name, KEYWORDS, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(KEYWORDS)}"
             raise TypeError(f"backtest has no setting {name}; {hint}")
-    checked = _checked(**settings)
+    report = bool(settings.pop("report", False))
+    settings["seed"] = seed_in_force(settings.get("seed"))
+    given = {
+        name: _checked(_FIELDS[name], value)
+        for name, value in settings.items()
+        if value is not None or not _FIELDS[name].nullable
+    }
     if is_table(data):
         raise TypeError(f'data is a {type(data).__name__}, expected symbols with their frames: {{"AAPL": frame}}')
     if isinstance(data, (str, os.PathLike)):
@@ -311,18 +282,14 @@ def run_backtest(
     tables = [item for item in data if isinstance(item, Table)]
     files = [os.fspath(item) for item in data if not isinstance(item, Table)]
     if tables and files:
-        raise TypeError("data has tables beside files, expected one or the other")
-    names = [table.name for table in tables] or files
-    described = {"data": names, **{name: value for name, value in checked.items() if name != "report"}}
-    described.update(model=model, mode=info["mode"], dtype=info["dtype"], isa=info["isa"])
-    described.update(threads=info["threads"], seed=str(checked["seed"]), no_kv_cache=not info["use_kv_cache"])
+        raise TypeError("data has tables next to files, expected one or the other")
     texts = [(table.name, table.symbol, table.text) for table in tables]
-    answer = _native.backtest(engine, files, texts, checked, json.dumps(described))
+    answer = _native.backtest(engine, files, texts, json.dumps(given), model, report)
     for warning in answer["warnings"]:
         warn(warning)
     return Backtest(
         results=json.loads(answer["results"]),
         lookahead=answer["lookahead"],
         warnings=answer["warnings"],
-        _texts={name: answer[name] for name in ("results", "forecasts", "trades", "returns", "report")},
+        _texts={name.partition(".")[0]: answer[name.partition(".")[0]] for name in _FILES},
     )

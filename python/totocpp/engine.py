@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,22 @@ def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     return levels
 
 
-@lru_cache(maxsize=256, typed=True)  # typed: True is no horizon, though it equals 1
+class AskedForecast(NamedTuple):
+    """The options of one forecast as the caller gave them. Its objects are the key of the latest request."""
+
+    horizon: Any
+    quantiles: Any
+    samples: Any = None
+    seed: Any = None
+    context: Any = None
+    decode: Any = "sample"
+    missing: Any = "ffill"
+    point: Any = "mean"
+    independent_streams: Any = False
+    keep_samples: Any = None
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: True is not a horizon, though it equals 1
 def _request(
     horizon: int,
     quantiles: tuple[float, ...],
@@ -82,25 +97,25 @@ def _request(
     independent_streams: bool,
     keep_samples: bool | None,
 ) -> _native.Request:
-    """What a caller asks for, checked once: services ask for the same again and again."""
+    """The options of one forecast, checked once: services send the same ones again and again."""
     if keep_samples and samples is None:
         raise ValueError(
             "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
             "paths; say how many to draw and to keep: samples=256"
         )
-    wanted = (
-        whole_number("horizon", horizon, 1, MAX_HORIZON),
-        _levels(quantiles),
-        0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
-        DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
-        text_of("decode", decode),
-        text_of("missing", missing),
-        text_of("point", point),
-        whole_number("seed", seed, 0, 2**64 - 1),
-        bool(independent_streams),
-        bool(keep_samples) if keep_samples is not None else samples is not None,
+    return _native.Request(
+        SeriesForecast,
+        horizon=whole_number("horizon", horizon, 1, MAX_HORIZON),
+        quantiles=_levels(quantiles),
+        samples=0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
+        context=DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
+        decode=text_of("decode", decode),
+        missing=text_of("missing", missing),
+        point=text_of("point", point),
+        seed=whole_number("seed", seed, 0, 2**64 - 1),
+        independent_streams=bool(independent_streams),
+        keep_samples=bool(keep_samples) if keep_samples is not None else samples is not None,
     )
-    return _native.Request(wanted, SeriesForecast)
 
 
 def _of_table(table: Any, variates: list[str] | None) -> Float32:
@@ -289,25 +304,24 @@ class Engine:
         by their ids or places; without it all share one stream (common random numbers), so that
         samples of different series must not be added up. keep_samples=False: use them, do not keep them.
         """
-        asked = (
-            horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
-        )  # fmt: skip
+        # The fields of AskedForecast. A tuple is all that the usual call makes: after a forecast even
+        # the code of a named one has to come from memory, which costs 10 us.
+        key = (horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples)
         if not multivariate and ids is None and known_future is None and not independent_streams:
-            # The usual call, without detours; else None.
-            answer = self._native.forecast_again(series, asked)
+            answer = self._native.forecast_again(series, key)
             if answer is not None:
                 return answer
-        return self._answer(series, asked, multivariate, ids, known_future)
+        return self._answer(series, AskedForecast._make(key), multivariate, ids, known_future)
 
     def _answer(
         self,
         series: Any,
-        asked: tuple[Any, ...],
+        asked: AskedForecast,
         multivariate: bool = False,
         ids: Sequence[str] | None = None,
         known_future: Any = None,
     ) -> SeriesForecast | list[SeriesForecast]:
-        independent = bool(asked[8])
+        independent = bool(asked.independent_streams)
         if not multivariate and ids is None and known_future is None and not independent:
             answer: Any = self._native.forecast_plain(series, self._request(asked))
             if answer is not None:
@@ -319,18 +333,19 @@ class Engine:
         answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
         return answers[0] if inputs.is_one else answers
 
-    def _request(self, asked: tuple[Any, ...]) -> _native.Request:
-        """Of the options of forecast(), in the order of the function _request; a seed of None is the engine's."""
-        horizon, quantiles, samples, seed, *others = asked
+    def _request(self, asked: AskedForecast) -> _native.Request:
+        """The options of forecast() as a request; a seed of None is the engine's."""
+        quantiles = asked.quantiles
         levels = quantiles if type(quantiles) is tuple else _levels(quantiles)
+        seed = self._seed if asked.seed is None else asked.seed
         try:
-            request = _request(horizon, levels, samples, self._seed if seed is None else seed, *others)
+            request = _request(**asked._replace(quantiles=levels, seed=seed)._asdict())
         except TypeError as error:
             if "unhashable" not in str(error):
                 raise
             raise TypeError(f"an option has the wrong kind: {error}") from None
         if type(quantiles) in (tuple, list) and all(type(level) is float for level in quantiles):
-            self._native.remember((horizon, tuple(quantiles), samples, seed, *others), request)
+            self._native.remember(asked._replace(quantiles=tuple(quantiles)), request)
         return request
 
     def forecast_inputs(
@@ -347,7 +362,16 @@ class Engine:
         independent_streams: bool = False,
     ) -> list[SeriesForecast]:
         """forecast() for series with masks and group ids of their own; arrays keep their variate axis."""
-        asked = (horizon, quantiles, samples, seed, context, decode, missing, "mean", independent_streams, None)
+        asked = AskedForecast(
+            horizon,
+            quantiles,
+            samples=samples,
+            seed=seed,
+            context=context,
+            decode=decode,
+            missing=missing,
+            independent_streams=independent_streams,
+        )
         told_apart = _told_apart(batch) if independent_streams else batch
         return self._native.forecast(told_apart, self._request(asked), True)
 
@@ -381,7 +405,7 @@ class Engine:
         """
         if settings.get("seed") is None:
             settings["seed"] = self._seed
-        return run_backtest(self._native, self._info, self._source, data, {**settings})
+        return run_backtest(self._native, self._source, data, {**settings})
 
     def verify(
         self,
@@ -526,7 +550,7 @@ class Session:
         keep_samples: bool | None = None,
     ) -> SeriesForecast:
         """As Engine.forecast."""
-        asked = (
+        asked = AskedForecast(
             horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
         )  # fmt: skip
         forecast: SeriesForecast = self._native.forecast(self._engine._request(asked), self._multivariate)

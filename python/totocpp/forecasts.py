@@ -26,6 +26,10 @@ else:
     _Base = _native.Forecast
 
 
+# Properties that make up a forecast: what pickle and copy carry over.
+_STATE = ("id", "context_length", "num_samples", "levels", "mean", "median", "point", "level_values", "samples")
+
+
 class SeriesForecast(_Base):
     """The forecast of one series.
 
@@ -87,9 +91,7 @@ class SeriesForecast(_Base):
         return f"SeriesForecast({name}horizon {self.horizon}, context {self.context_length}, {how})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.id, self.context_length, self.num_samples, self.levels)
-        arrays = (self.mean, self.median, self.point, self.level_values, self.samples)
-        return _to_be_filled, (type(self),), fields + arrays
+        return _to_be_filled, (type(self),), {name: getattr(self, name) for name in _STATE}
 
 
 def _to_be_filled(kind: type[SeriesForecast]) -> SeriesForecast:

@@ -11,7 +11,7 @@ import numpy as np
 from ._arrays import Float32, whole_number
 from ._settings import BACKENDS, backend_in_force, variable
 from ._warnings import warn
-from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, AskedForecast, Engine
 from .forecasts import SeriesForecast
 
 if TYPE_CHECKING:
@@ -305,10 +305,15 @@ class TotoPipeline:
                 },
                 others,
             )
-        asked = (
-            horizon, (), num_samples, seed, MAX_CONTEXT if max_context is None else max_context,
-            "sample", missing, "mean", independent_streams, None,
-        )  # fmt: skip
+        asked = AskedForecast(
+            horizon,
+            (),
+            samples=num_samples,
+            seed=seed,
+            context=MAX_CONTEXT if max_context is None else max_context,
+            missing=missing,
+            independent_streams=independent_streams,
+        )
         usual = not multivariate and ids is None and not independent_streams
         answers = self.engine._native.forecast_again(context, asked) if usual else None
         if answers is None:

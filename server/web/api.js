@@ -1,15 +1,15 @@
-// Requests to the server this page came from, with the key if it wants one.
+// Requests to the server of this page, with the API key if it needs one.
 
 const kStorage = "toto-key";
 let key = "";
 try {
   key = sessionStorage.getItem(kStorage) || "";
 } catch {
-  // Without storage the key is asked for again after a reload.
+  // Without storage the page asks for the key again after a reload.
 }
 let askForKey = async () => null;
 
-// `ask(sentence)` resolves to a key, or to null if the person has none.
+// `ask(sentence)` resolves to a key, or to null if the user cancels.
 export function onKeyNeeded(ask) {
   askForKey = ask;
 }
@@ -23,7 +23,7 @@ export function setKey(text) {
   }
 }
 
-// The server's own sentence, or one about not reaching it.
+// The server's error message, or one about not reaching it.
 export class ServerError extends Error {
   constructor(sentence, status) {
     super(sentence);
@@ -39,7 +39,7 @@ async function sentenceOf(answer) {
   }
 }
 
-let asking = null; // one dialogue for all requests that wait for a key
+let asking = null; // one dialog for all requests that wait for a key
 
 // The response, or a ServerError. `body` is sent as JSON.
 export async function request(path, {body, signal} = {}) {
@@ -62,7 +62,7 @@ export async function request(path, {body, signal} = {}) {
     if (answer.ok) return answer;
     const sentence = await sentenceOf(answer);
     if (answer.status !== 401) throw new ServerError(sentence, answer.status);
-    if (sent !== key) continue; // another request has got one meanwhile
+    if (sent !== key) continue; // another request has set a key meanwhile
     asking ||= askForKey(sentence).finally(() => {
       asking = null;
     });

@@ -1,4 +1,4 @@
-// The page around the views: tabs, theme, key, and the first look at the service.
+// The page around the views: tabs, theme, key, and the first status request.
 
 import {getJson, onKeyNeeded, setKey} from "./api.js";
 import {startBacktest} from "./backtest.js";
@@ -51,7 +51,7 @@ function setTheme(theme) {
     if (theme === "auto") localStorage.removeItem("toto-theme");
     else localStorage.setItem("toto-theme", theme);
   } catch {
-    // Not kept then.
+    // Not stored then.
   }
 }
 
@@ -65,11 +65,11 @@ function startTheme() {
 
 // ---------------------------------------------------------------------------------------------- key
 
-// Resolves to what was typed, or to null.
+// Resolves to the typed key, or to null.
 function askForKey(sentence) {
   const dialog = byId("key-dialog");
   byId("key-button").hidden = false;
-  // A link cannot carry a key.
+  // A link cannot send a key.
   for (const link of document.querySelectorAll("footer a")) link.hidden = true;
   say(byId("key-error"), byId("key").value ? sentence : "");
   dialog.returnValue = "";
@@ -99,7 +99,7 @@ function startKey() {
 
 // -------------------------------------------------------------------------------------------- start
 
-// The page may be there before the model is.
+// The page may load before the model.
 async function start() {
   try {
     let status = await getJson("/v1/status");

@@ -1,13 +1,12 @@
-// Where ticks stand and how numbers and times read: the rules of the command line's charts.
+// The ticks of an axis and the precision of its labels, by the rules of the command line's charts.
 
-const kMonths = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+import {formatValue, kMonths, twoDigits} from "./chart_reader.js";
+
 const kMinute = 60_000,
   kHour = 60 * kMinute,
   kDay = 24 * kHour;
-const two = n => String(n).padStart(2, "0");
 
-// Milliseconds on the clock of the file: its zone is part of the text and not applied. Step numbers
-// give null.
+// Milliseconds in the file's local time: the zone in the text is not applied. null for step numbers.
 export function parseTime(text) {
   const found = /^(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d)(\.\d+)?)?)?/.exec(text);
   if (!found) return null;
@@ -18,36 +17,12 @@ export function parseTime(text) {
   return time.getTime();
 }
 
-// The coarsest way to write all of these times apart.
+// The coarsest precision that tells all of these times apart.
 export function precisionOf(times) {
   if (times.some(time => time % kMinute !== 0)) return "second";
   if (times.some(time => time % kDay !== 0)) return "minute";
   const monthly = times.length > 1 && times.every(time => new Date(time).getUTCDate() === 1);
   return monthly ? "month" : "day";
-}
-
-export function formatTime(time, precision) {
-  const date = new Date(time);
-  const month = `${kMonths[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
-  if (precision === "month") return month;
-  const day = `${date.getUTCDate()} ${month}`;
-  if (precision === "day") return day;
-  const minute = `${day} ${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
-  return precision === "minute" ? minute : `${minute}:${two(date.getUTCSeconds())}`;
-}
-
-// Thousands in groups, a real minus; decimals below 0: powers of ten.
-export function formatValue(value, decimals) {
-  if (value === null || value === undefined) return "\u2013";
-  let text;
-  if (decimals < 0) {
-    text = value === 0 ? "0" : value.toExponential(3).replace("e+", "e");
-  } else {
-    const parts = Math.abs(value).toFixed(decimals).split(".");
-    parts[0] = parts[0].replace(/\B(?=(\d{3})+$)/g, ",");
-    text = (value < 0 ? "-" : "") + parts.join(".");
-  }
-  return text.replace(/-/g, "\u2212");
 }
 
 // Decimals for a value of this size among `values`: as many as they are written with, two at least, and
@@ -105,8 +80,8 @@ function tickLabel(time, unit, isFirst) {
   const day = `${date.getUTCDate()} ${kMonths[date.getUTCMonth()]}`;
   if (unit.size < kDay) {
     if (isFirst || date.getTime() % kDay === 0) return day;
-    const clock = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
-    return unit.size < kMinute ? `${clock}:${two(date.getUTCSeconds())}` : clock;
+    const clock = `${twoDigits(date.getUTCHours())}:${twoDigits(date.getUTCMinutes())}`;
+    return unit.size < kMinute ? `${clock}:${twoDigits(date.getUTCSeconds())}` : clock;
   }
   if (unit.size < 28 * kDay) return day;
   if (unit.size >= 360 * kDay) return String(date.getUTCFullYear());
@@ -114,8 +89,8 @@ function tickLabel(time, unit, isFirst) {
   return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : kMonths[date.getUTCMonth()];
 }
 
-// Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps stand equally far
-// apart whatever their times.
+// Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps are equally far apart
+// whatever their times.
 export function timeTicks(times, from, to, most) {
   const first = Math.max(0, Math.ceil(from)),
     last = Math.min(times.length - 1, Math.floor(to));

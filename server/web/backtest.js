@@ -3,7 +3,7 @@
 import {getText, request} from "./api.js";
 import {byId, element, save, say, takeFiles} from "./dom.js";
 
-const files = new Map(); // symbol -> CSV, of files the person chose
+const files = new Map(); // symbol -> CSV, of the chosen files
 let running = null;
 let report = "",
   results = "";
@@ -27,7 +27,7 @@ async function addFiles(chosen) {
   listFiles();
 }
 
-// Empty fields are left to the server's defaults; what a field holds is its to judge.
+// Empty fields get the server's defaults; the server checks the others.
 function settings() {
   const wanted = {transform: byId("transform").value, fill: byId("fill").value};
   for (const [id, name] of [
@@ -73,7 +73,7 @@ async function run() {
     byId("report").hidden = false;
     for (const id of ["save-report", "save-results"]) byId(id).disabled = false;
     const {symbols} = JSON.parse(results);
-    ended = `Done in ${seconds()} s: ${Object.keys(symbols).join(", ")}. Same settings, same figures: toto backtest.`;
+    ended = `Done in ${seconds()} s: ${Object.keys(symbols).join(", ")}. toto backtest with the same settings gives the same figures.`;
   } catch (error) {
     if (error.name === "AbortError") ended = `Stopped after ${seconds()} s.`;
     else say(byId("backtest-error"), error.message);

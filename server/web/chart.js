@@ -1,8 +1,8 @@
-// A fan chart to look around in: history, median, bands; wheel, drag and keys move the view, pointer
-// and arrows read values. Drawn as SVG in the size of its box.
+// An interactive fan chart: history, median, bands. Wheel, drag and keys move the view; ChartReader reads
+// values. Drawn as SVG in the size of its box.
 
-import {formatTime, formatValue, precisionOf, stepTicks, timeTicks, valueTicks} from "./axis.js";
-import {element, svgElement} from "./dom.js";
+import {precisionOf, stepTicks, timeTicks, valueTicks} from "./axis.js";
+import {ChartReader, formatTime, formatValue, svgElement} from "./chart_reader.js";
 
 const kBandOpacity = 0.2; // of each band; nested bands add up
 const kTop = 22,
@@ -14,46 +14,40 @@ const finite = value => Number.isFinite(value); // null is missing
 
 export class FanChart {
   #host;
-  #tip = element("div", {class: "tip", hidden: ""});
+  #reader;
   #data = null;
-  #view = {from: 0, to: 1}; // in steps; history first, the forecast behind it
-  #cursor = -1;
+  #view = {from: 0, to: 1}; // in steps; history first, then the forecast
   #drag = null;
   #frame = null;
   #pending = 0;
 
   constructor(host) {
     this.#host = host;
-    host.append(svgElement("svg", {role: "presentation"}), this.#tip);
-    // A slider is what assistive software knows to announce a value for at each arrow key.
-    for (const [name, value] of [
-      ["tabindex", 0],
-      ["role", "slider"],
-      ["aria-label", "Chart"],
-      ["aria-valuemin", 0],
-    ])
-      host.setAttribute(name, value);
+    host.append(svgElement("svg", {role: "presentation"}));
+    host.setAttribute("aria-label", "Chart");
+    this.#reader = new ChartReader(host, {
+      count: () => (this.#data ? this.#count() : 0),
+      start: () => this.#data.history.length,
+      pageSize: () => Math.max(1, Math.round((this.#view.to - this.#view.from) / 10)),
+      when: step => this.#when(step),
+      rows: step => this.#rows(step),
+      dots: step => this.#dots(step),
+      views: () => (this.#frame ? [this.#frame] : []),
+      reveal: step => this.#reveal(step),
+    });
     new ResizeObserver(() => this.#redraw()).observe(host);
     host.addEventListener("wheel", event => this.#wheel(event), {passive: false});
     host.addEventListener("pointerdown", event => this.#press(event));
     host.addEventListener("pointermove", event => this.#move(event));
     host.addEventListener("pointerup", event => this.#release(event));
     host.addEventListener("pointercancel", event => this.#release(event));
-    host.addEventListener("pointerleave", event => {
-      if (event.pointerType !== "touch" && !this.#drag) this.#hide();
-    });
     host.addEventListener("dblclick", () => this.reset());
-    host.addEventListener("blur", () => this.#hide());
-    host.addEventListener("focus", () => {
-      if (this.#data && this.#cursor < 0 && !this.#drag && host.matches(":focus-visible"))
-        this.#show(this.#data.history.length);
-    });
     host.addEventListener("keydown", event => this.#key(event));
   }
 
   // {history, median: [value], bands: [{label, low, high}] widest first, times: [ms] of all steps or null,
-  // firstNumber: of the first step without times, label, decimals: of values read}. `keepView`: the same
-  // series at the same length is not looked at anew.
+  // firstNumber: of the first step without times, label, decimals: of values read}. `keepView`: keeps the view
+  // for the same series at the same length.
   setData(data, keepView) {
     const before = this.#data;
     this.#data = data;
@@ -64,9 +58,8 @@ export class FanChart {
       before.history.length === data.history.length &&
       before.median.length === data.median.length;
     this.#host.setAttribute("aria-label", `Chart of ${data.label}`);
-    this.#host.setAttribute("aria-valuemax", this.#count() - 1);
     if (same) return this.#redraw();
-    this.#hide();
+    this.#reader.reset();
     this.reset();
   }
 
@@ -87,7 +80,7 @@ export class FanChart {
   zoom(factor, at = null) {
     if (!this.#data) return;
     const {from, to} = this.#view;
-    const fixed = at ?? (this.#cursor >= 0 ? this.#cursor : (from + to) / 2);
+    const fixed = at ?? (this.#reader.current >= 0 ? this.#reader.current : (from + to) / 2);
     this.#setView(fixed - (fixed - from) * factor, fixed + (to - fixed) * factor);
   }
   get view() {
@@ -101,6 +94,12 @@ export class FanChart {
     const start = Math.min(Math.max(middle - size / 2, 0), last - size);
     this.#view = {from: start, to: start + Math.max(size, 1e-9)};
     this.#redraw();
+  }
+
+  #reveal(step) {
+    const {from, to} = this.#view,
+      half = (to - from) / 2;
+    if (step < from || step > to) this.#setView(step - half, step + half);
   }
 
   #redraw() {
@@ -147,9 +146,11 @@ export class FanChart {
     const inner = width - left - kRight,
       bottom = height - kBottom;
     return {
+      svg: this.#host.querySelector("svg"),
       width,
       height,
       left,
+      top: kTop,
       bottom,
       labels,
       ticks: values.ticks,
@@ -157,11 +158,12 @@ export class FanChart {
       x: step => left + ((step - from) / (to - from)) * inner,
       y: value => bottom - ((value - low) / (high - low)) * (bottom - kTop),
       step: x => from + ((x - left) / inner) * (to - from),
+      at: x => Math.min(Math.max(Math.round(from + ((x - left) / inner) * (to - from)), 0), this.#count() - 1),
       perPixel: (to - from) / inner,
     };
   }
 
-  // Runs of points; where several fall on a pixel, the lowest and the highest of them.
+  // Runs of points; of several points on one pixel the lowest and the highest.
   #points(values, first) {
     const {x, y, perPixel} = this.#frame;
     const runs = [];
@@ -207,7 +209,7 @@ export class FanChart {
       .map(run => (run.length === 1 ? `M${text(run[0])}h.01` : `M${run.map(text).join("L")}`))
       .join("");
   }
-  // Edges start from the last observation, so that a band grows out of it.
+  // Lines and bands start from the last observation.
   #joined(values) {
     const {history} = this.#data;
     const last = history[history.length - 1];
@@ -223,12 +225,14 @@ export class FanChart {
   #draw() {
     if (this.#host.clientWidth === 0) return;
     this.#frame = this.#layout();
-    const svg = this.#host.querySelector("svg");
-    svg.setAttribute("viewBox", `0 0 ${this.#frame.width} ${this.#frame.height}`);
-    svg.replaceChildren(...this.#axes(), this.#lines(), ...this.#marks());
+    const {svg, width, height, bottom} = this.#frame;
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const selection = svgElement("rect", {class: "t-select", y: kTop, height: bottom - kTop, visibility: "hidden"});
+    svg.replaceChildren(...this.#axes(), this.#lines(), selection);
+    this.#reader.addMarks(svg);
     this.#host.dataset.from = this.#view.from.toFixed(2);
     this.#host.dataset.to = this.#view.to.toFixed(2);
-    if (this.#cursor >= 0) this.#show(this.#cursor);
+    if (this.#reader.current >= 0) this.#reader.show(this.#reader.current);
   }
 
   #axes() {
@@ -259,7 +263,7 @@ export class FanChart {
   #lines() {
     const {left, right, bottom, x} = this.#frame;
     const {history, median, bands} = this.#data;
-    // A nested svg cuts off what lies outside the view.
+    // A nested svg clips the lines to the view.
     const lines = svgElement("svg", {
       x: left,
       y: 0,
@@ -289,15 +293,6 @@ export class FanChart {
     return lines;
   }
 
-  #marks() {
-    const {bottom} = this.#frame;
-    return [
-      svgElement("rect", {class: "t-select", y: kTop, height: bottom - kTop, visibility: "hidden"}),
-      svgElement("line", {class: "cursor-line", y1: kTop, y2: bottom, visibility: "hidden"}),
-      svgElement("circle", {class: "cursor-dot", r: 4.5, visibility: "hidden"}),
-    ];
-  }
-
   // ---------------------------------------------------------------------------------------- reading
 
   #when(step) {
@@ -316,58 +311,11 @@ export class FanChart {
     ];
   }
 
-  #show(wanted) {
-    if (!this.#frame) return;
+  #dots(step) {
     const {history, median} = this.#data;
-    const step = Math.min(Math.max(wanted, 0), this.#count() - 1);
-    this.#cursor = step;
-    const {x, y, left, right} = this.#frame;
-    const at = x(step),
-      inside = at >= left - 1 && at <= right + 1;
-    const isForecast = step >= history.length;
-    const value = isForecast ? median[step - history.length] : history[step];
-    const line = this.#host.querySelector(".cursor-line"),
-      dot = this.#host.querySelector(".cursor-dot");
-    line.setAttribute("visibility", inside ? "visible" : "hidden");
-    line.setAttribute("x1", at);
-    line.setAttribute("x2", at);
-    dot.setAttribute("class", isForecast ? "cursor-dot median" : "cursor-dot");
-    dot.setAttribute("visibility", inside && finite(value) ? "visible" : "hidden");
-    dot.setAttribute("cx", at);
-    dot.setAttribute("cy", finite(value) ? y(value) : 0);
-    const rows = this.#rows(step);
-    const list = element("dl");
-    for (const [name, text] of rows) list.append(element("dt", {}, name), element("dd", {}, text));
-    this.#tip.replaceChildren(element("div", {class: "when"}, this.#when(step)), list);
-    this.#tip.hidden = !inside;
-    this.#placeTip(at);
-    this.#host.setAttribute("aria-valuenow", step);
-    this.#host.setAttribute(
-      "aria-valuetext",
-      `${this.#when(step)}: ${rows.map(row => row.join(" ")).join(", ")}`,
-    );
-  }
-
-  // Beside the crosshair, on the side with room; up or down, whichever leaves the line in sight.
-  #placeTip(at) {
-    const {history, median} = this.#data;
-    const {y, step, bottom} = this.#frame;
-    const gap = 14,
-      {offsetWidth: width, offsetHeight: height} = this.#tip;
-    const fits = at + gap + width <= this.#host.clientWidth;
-    const left = fits ? at + gap : Math.max(0, at - gap - width);
-    const behind = Math.round(step(left + width / 2));
-    const value = behind < history.length ? history[behind] : median[behind - history.length];
-    const low = finite(value) && y(value) < (kTop + bottom) / 2;
-    this.#tip.style.left = `${left}px`;
-    this.#tip.style.top = `${low ? bottom - height - 8 : kTop + 6}px`;
-  }
-
-  #hide() {
-    this.#cursor = -1;
-    this.#tip.hidden = true;
-    for (const mark of this.#host.querySelectorAll(".cursor-line, .cursor-dot"))
-      mark.setAttribute("visibility", "hidden");
+    return step < history.length
+      ? [{kind: "history", value: history[step]}]
+      : [{kind: "median", value: median[step - history.length]}];
   }
 
   // ----------------------------------------------------------------------------------------- moving
@@ -406,10 +354,10 @@ export class FanChart {
   #move(event) {
     if (!this.#frame) return;
     const drag = this.#drag;
-    if (!drag) return this.#show(Math.round(this.#stepAt(event)));
+    if (!drag) return this.#reader.follow(event);
     drag.moved ||= Math.abs(event.clientX - drag.x) > 3;
     if (!drag.moved) return;
-    this.#hide();
+    this.#reader.hide();
     if (drag.selects) {
       const [a, b] = [drag.step, this.#stepAt(event)].sort((one, other) => one - other);
       const box = this.#host.querySelector(".t-select"),
@@ -435,44 +383,29 @@ export class FanChart {
       const [a, b] = [drag.step, this.#stepAt(event)].sort((one, other) => one - other);
       return this.#setView(a, b);
     }
-    if (!drag.moved) this.#show(Math.round(this.#stepAt(event)));
+    if (!drag.moved) this.#reader.follow(event);
   }
 
   #key(event) {
     if (!this.#frame || event.ctrlKey || event.metaKey || event.altKey) return;
-    const {from, to} = this.#view;
-    const size = to - from,
-      last = this.#count() - 1;
-    const now = this.#cursor < 0 ? this.#data.history.length : this.#cursor;
-    const page = Math.max(1, Math.round(size / 10));
+    const {from, to} = this.#view,
+      shift = event.shiftKey ? (to - from) / 5 : 0;
     const pan = by => () => this.#setView(from + by, to + by);
-    const read = step => () => {
-      const wanted = Math.min(Math.max(step, 0), last);
-      if (wanted < from || wanted > to) this.#setView(wanted - size / 2, wanted + size / 2);
-      this.#show(wanted);
-    };
     const actions = {
-      ArrowLeft: event.shiftKey ? pan(-size / 5) : read(now - 1),
-      ArrowRight: event.shiftKey ? pan(size / 5) : read(now + 1),
-      ArrowDown: read(now - 1),
-      ArrowUp: read(now + 1),
-      PageDown: read(now - page),
-      PageUp: read(now + page),
-      Home: read(0),
-      End: read(last),
+      ArrowLeft: shift > 0 && pan(-shift),
+      ArrowRight: shift > 0 && pan(shift),
       "+": () => this.zoom(0.7),
       "=": () => this.zoom(0.7),
       "-": () => this.zoom(1 / 0.7),
       0: () => this.reset(),
-      Escape: () => this.#hide(),
     };
     const action = actions[event.key];
-    if (!action) return;
+    if (!action) return this.#reader.key(event);
     event.preventDefault();
     action();
   }
 
-  // The drawing as it stands, for a file.
+  // The current drawing, for a file.
   get drawing() {
     return this.#host.querySelector("svg");
   }

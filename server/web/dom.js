@@ -1,23 +1,12 @@
-// The few things every view does with the document.
+// Helpers for the document, used by every view.
+
+import {element} from "./chart_reader.js";
 
 export const byId = id => document.getElementById(id);
 
-// element("td", {class: "up"}, "text", child)
-export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
+export {element, svgElement} from "./chart_reader.js";
 
-export function svgElement(tag, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-// A sentence in its box, or no box. Markup in it stays text.
+// Shows a message in its box, or hides the box. Markup in it stays text.
 export function say(box, sentence) {
   box.textContent = sentence || "";
   box.hidden = !sentence;
@@ -43,7 +32,7 @@ export function takeFiles(zone, input, take) {
   });
   input.addEventListener("change", () => {
     if (input.files.length > 0) take(Array.from(input.files));
-    input.value = ""; // choosing the same file again is a choice too
+    input.value = ""; // so that the same file can be chosen again
   });
 }
 

@@ -1,8 +1,9 @@
 // The forecast view: a file or a sample in, a fan chart, figures and files out.
 
-import {decimalsFor, formatTime, formatValue, parseTime} from "./axis.js";
+import {decimalsFor, parseTime} from "./axis.js";
 import {getJson, getText} from "./api.js";
 import {FanChart} from "./chart.js";
+import {formatTime, formatValue} from "./chart_reader.js";
 import {byId, element, save, say, setOptions, svgElement, takeFiles} from "./dom.js";
 import {pngBlob, svgText} from "./picture.js";
 
@@ -13,14 +14,14 @@ const kSamples = [
   ["AirPassengers", "Air passengers, monthly", 36],
   ["m4_monthly", "M4: six monthly series", 18],
 ];
-const kContext = 4096; // of the command line
-const kTableRows = 400; // a longer table is a file's job
-const kRecent = 200; // points that decide how many decimals are shown
+const kContext = 4096; // the default of the command line
+const kTableRows = 400; // a longer table is in the CSV
+const kRecent = 200; // points that determine the number of decimals
 const kSlack = 150; // ms between a slider's move and the request
 
 const state = {name: "", csv: "", table: null, answer: null, levels: null};
 let chart = null;
-// From a file or a moved slider to the chart: what is wanted now, and whether its table is read yet.
+// The task in progress, from a file or a moved slider to the chart, and whether its table is being read.
 let running = null;
 
 const chosenSeries = () => state.table.series[byId("series").selectedIndex] || state.table.series[0];
@@ -38,7 +39,7 @@ function showLevels() {
   }
 }
 
-// The other slider gives way: bands stay nested.
+// Moves the other slider if needed: bands stay nested.
 function nest(moved) {
   const outer = byId("outer"),
     inner = byId("inner");
@@ -48,7 +49,7 @@ function nest(moved) {
   if (Number(inner.value) >= Number(outer.value)) inner.value = Number(outer.value) - 1;
 }
 
-// Does it instead of whatever was on its way, which ends. `task(signal, mine)` throws when it must.
+// Runs a task and aborts the previous one. `task(signal, mine)` may throw.
 async function only(task) {
   running?.controller.abort();
   const mine = (running = {controller: new AbortController(), reading: false});
@@ -197,7 +198,7 @@ function show(series, answer, elapsed, keepView) {
   showTable(data, forecastOf);
   const warnings = [...state.table.warnings];
   if (!engine.trained)
-    warnings.push("The weights of this model were never trained: its forecasts mean nothing.");
+    warnings.push("This model has untrained weights: its forecasts are meaningless.");
   byId("warnings").replaceChildren(...warnings.map(text => element("li", {}, text)));
   for (const id of ["save-csv", "save-svg", "save-png"]) byId(id).disabled = false;
 }
@@ -302,7 +303,7 @@ function csvText() {
 
 const fileName = extension => `${byId("title").textContent.replace(/[^\w.-]+/g, "_")}_forecast.${extension}`;
 
-// The chart with what a reader needs beside it.
+// The chart with title, subtitle and footnote.
 function chartFile() {
   const {engine, horizon} = state.answer;
   const [outer, inner] = ["outer", "inner"].map(id => byId(id).value);
@@ -317,7 +318,7 @@ export function startForecast() {
   chart = new FanChart(byId("plot"));
   setOptions(
     byId("sample"),
-    [["", "none: a file of yours"], ...kSamples.map(([id, text]) => [id, text])],
+    [["", "none (your file)"], ...kSamples.map(([id, text]) => [id, text])],
     kSamples[0][0],
   );
   byId("sample").firstElementChild.disabled = true;

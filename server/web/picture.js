@@ -1,4 +1,4 @@
-// A chart as a file of its own: the drawing on the page, in its colours, with title and footnote.
+// A chart as a file: the drawing of the page in its colours, with title and footnote.
 
 import {element, svgElement} from "./dom.js";
 
@@ -6,7 +6,7 @@ const kAbove = 54,
   kBelow = 30,
   kMargin = 16;
 
-// What the page's style sheet says, for viewers that do not have it.
+// The rules of the page's style sheet, for viewers without it.
 function styleSheet() {
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   return `
@@ -45,7 +45,7 @@ export function svgText(drawing, {title, subtitle, footnote}) {
   return new XMLSerializer().serializeToString(whole);
 }
 
-// Twice the size, for screens and paper that show it.
+// Twice the size, for screens of high resolution and for paper.
 export async function pngBlob(svg) {
   const address = URL.createObjectURL(new Blob([svg], {type: "image/svg+xml"}));
   try {

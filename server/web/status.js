@@ -1,15 +1,15 @@
-// The status view: what the service says of itself, every two seconds while somebody looks, and the
-// mode switch for operators.
+// The status view: the state of the service, every two seconds while the view is open, and the mode switch
+// for operators.
 
-import {formatValue} from "./axis.js";
 import {getJson} from "./api.js";
+import {formatValue} from "./chart_reader.js";
 import {byId, element, say, svgElement} from "./dom.js";
 
 const kInterval = 2000,
   kKept = 150; // samples: five minutes
 const samples = [];
 let timer = 0;
-let watches = 0; // begun so far: only the latest goes on
+let watches = 0; // started so far: only the latest continues
 
 const number = (value, decimals = 0) => formatValue(value, decimals);
 const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
@@ -31,7 +31,7 @@ function duration(seconds) {
         : `${Math.floor(seconds)} s`;
 }
 
-// A line of the last minutes, from zero, with its highest value.
+// A line of the last five minutes, from zero, with its highest value.
 function spark(name, values, format) {
   const high = Math.max(...values),
     width = 300,
@@ -75,7 +75,7 @@ function shadowBadge(shadow) {
   if (shadow.rolled_back) return {text: "rolled back", kind: "bad"};
   if (!shadow.enabled) return {text: "off"};
   if (shadow.exceeded > 0) return {text: "bound exceeded", kind: "bad"};
-  return shadow.checked > 0 ? {text: "within bound", kind: "good"} : {text: "nothing compared yet"};
+  return shadow.checked > 0 ? {text: "within bound", kind: "good"} : {text: "not compared yet"};
 }
 
 function draw(status) {
@@ -129,14 +129,14 @@ function draw(status) {
         : [["Version", status.version]],
     ),
     card("Shadow verification", shadowBadge(shadow), [
-      ["Share compared", `${number(100 * shadow.rate, 1)} %`],
+      ["Fraction compared", `${number(100 * shadow.rate, 1)} %`],
       ["Compared", number(shadow.checked)],
-      ["Left out, too busy", number(shadow.dropped)],
+      ["Skipped (busy)", number(shadow.dropped)],
       ["Last deviation", scientific(shadow.last_deviation)],
-      ["Largest", scientific(shadow.worst_deviation)],
+      ["Largest deviation", scientific(shadow.worst_deviation)],
       ["Bound", scientific(shadow.bound)],
-      ["Past the bound", number(shadow.exceeded)],
-      ["Rolls back by itself", shadow.auto_rollback ? "yes" : "no"],
+      ["Alarms", number(shadow.exceeded)],
+      ["Automatic rollback", shadow.auto_rollback ? "yes" : "no"],
     ]),
   );
 }
@@ -147,7 +147,7 @@ export function showEngine(status) {
     : "loading the model";
 }
 
-// Whether it is worth asking again: not without a key, for which somebody was asked in vain.
+// Whether to ask again: not after the key was refused.
 export async function refresh() {
   try {
     const status = await getJson("/v1/status");
@@ -165,7 +165,7 @@ export async function refresh() {
   }
 }
 
-// Asks again and again while the view is open and the tab in front.
+// Asks repeatedly while the view is open and the tab is in front.
 export function watch(open) {
   clearTimeout(timer);
   const mine = ++watches;

@@ -1,11 +1,11 @@
-// Before anything is drawn: the theme chosen earlier, so that no page flashes in the other one.
+// Sets the stored theme before anything is drawn, so that the page does not flash.
 "use strict";
 (() => {
   let theme = null;
   try {
     theme = localStorage.getItem("toto-theme");
   } catch {
-    // Storage may be forbidden; the system's preference then holds.
+    // Without storage the system's preference applies.
   }
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

@@ -44,7 +44,7 @@ double incomplete_beta(double a, double b, double x, double y) {
 }
 
 // Sums over the target bars that become the figures of one forecaster.
-struct Sums {
+struct ErrorSums {
   double absolute = 0, squared = 0, relative = 0, quantile = 0;
 
   void add(double actual, double point) {
@@ -104,10 +104,11 @@ double diebold_mariano(std::span<const double> loss_differences, std::size_t lag
   return student_two_sided(correction * mean / std::sqrt(variance / n), n - 1);
 }
 
-ForecastAccuracy forecast_accuracy(const Bars& bars, Target target, std::size_t first,
-                                   std::size_t lag, std::span<const BarForecast> forecasts) {
+ForecastAccuracy forecast_accuracy(const tables::Bars& bars, tables::Target target,
+                                   std::size_t first, std::size_t lag,
+                                   std::span<const BarForecast> forecasts) {
   const std::vector<double>& prices = bars.prices(target);
-  Sums model, persistence;
+  ErrorSums model, persistence;
   double sum_actual = 0;
   std::size_t inside = 0, moved = 0, right_way = 0;
   std::array<std::size_t, kNumLevels> at_or_below = {};

@@ -1,5 +1,5 @@
-// How good forecasts of one target were, in prices, beside the forecast that nothing changes. What
-// is undefined is NaN, which JSON writes as null.
+// Accuracy of the forecasts of one target, in prices, next to that of persistence: the forecast
+// that nothing changes. Undefined figures are NaN, which JSON writes as null.
 #pragma once
 
 #include <array>
@@ -26,8 +26,9 @@ struct ForecastAccuracy {
 };
 
 // Target bar k is bars[first + k], forecast after bars[first + k - lag].
-ForecastAccuracy forecast_accuracy(const Bars& bars, Target target, std::size_t first,
-                                   std::size_t lag, std::span<const BarForecast> forecasts);
+ForecastAccuracy forecast_accuracy(const tables::Bars& bars, tables::Target target,
+                                   std::size_t first, std::size_t lag,
+                                   std::span<const BarForecast> forecasts);
 
 // Two-sided p-value of equal absolute errors, `lag` steps ahead: lag - 1 autocovariances, Harvey's
 // correction, Student-t with n - 1 degrees of freedom. NaN if the variance is not above 0.

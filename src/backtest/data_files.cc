@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace toto::backtest {
 namespace {
@@ -20,7 +21,7 @@ const Json& member(const Json& item, std::string_view name, Json::Kind kind,
   const Json* found = item.find(name);
   if (found == nullptr || found->kind != kind) {
     fail(ErrorCode::corrupt_file, "{}: an entry of \"data\" has {} as its {}, expected {}", path,
-         found == nullptr ? "nothing" : io::described(*found), io::quoted(name),
+         found == nullptr ? "nothing" : io::described(*found), quoted(name),
          kind == Json::Kind::string ? "text" : "a whole number");
   }
   return *found;
@@ -32,10 +33,10 @@ std::string span_of(const DataFile& file) {
 
 }  // namespace
 
-std::vector<DataFile> data_files(std::span<const Bars> bars) {
+std::vector<DataFile> data_files(std::span<const tables::Bars> bars) {
   std::vector<DataFile> files;
-  io::Ticks first = 0, last = 0;  // of the file at the end of the list
-  for (const Bars& symbol : bars) {
+  tables::Ticks first = 0, last = 0;  // of the file at the end of the list
+  for (const tables::Bars& symbol : bars) {
     if (symbol.size() == 0) continue;
     if (files.empty() || files.back().file != symbol.file) {
       files.push_back({.file = symbol.file, .sha256 = symbol.file_sha256});

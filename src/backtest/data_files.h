@@ -1,5 +1,4 @@
-// What a run was made from: each data file by its hash, so that a run repeated later can say that a
-// file is not what it was.
+// The data files of a run, by their hashes: a repeated run reports files that have changed.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backtest/bars.h"
 #include "io/json.h"
+#include "tables/bars.h"
 
 namespace toto::backtest {
 
@@ -21,7 +20,7 @@ struct DataFile {
 };
 
 // One for each file, in the order of `bars`.
-std::vector<DataFile> data_files(std::span<const Bars> bars);
+std::vector<DataFile> data_files(std::span<const tables::Bars> bars);
 
 // The "data" array of a results.json.
 void write_data_files(io::JsonWriter& json, std::span<const DataFile> files);

@@ -20,7 +20,8 @@
 namespace toto::backtest {
 namespace {
 
-// A record: key, values, checksum over both. All of one size, so a torn end is seen at once.
+// A record: key, values, checksum over both. All of one size, so an incomplete record at the end is
+// detected.
 constexpr std::size_t kBodyBytes = sizeof(ContextKey) + sizeof(RawForecast);
 constexpr std::size_t kRecordBytes = kBodyBytes + sizeof(std::uint64_t);
 constexpr std::string_view kMagic = "TOTOFC01";

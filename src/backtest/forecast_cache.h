@@ -31,7 +31,7 @@ struct ContextKey {
 };
 ContextKey key_of(std::span<const float> context);
 
-// Not thread safe; two processes may use one file at once.
+// Not thread safe; two processes may use one file at the same time.
 class ForecastCache {
  public:
   ForecastCache() = default;  // in memory only
@@ -53,8 +53,8 @@ class ForecastCache {
 
   std::string path_;    // empty: no file
   std::string header_;  // what the file begins with: the full setting's digest is in it
-  // Entries never go. In blocks of their own they do not end up between the large pieces of memory
-  // that come and go meanwhile, each keeping one of those from being used again.
+  // Entries are never removed. Separate blocks keep them from fragmenting the heap between large
+  // buffers that are allocated and freed during the run.
   std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
       std::make_unique<std::pmr::monotonic_buffer_resource>(std::size_t{1} << 20);
   std::pmr::unordered_map<ContextKey, RawForecast, ContextKey::Hash> entries_{memory_.get()};

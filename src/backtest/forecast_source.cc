@@ -17,6 +17,15 @@ constexpr std::size_t kChainBytes = std::size_t{192} << 20;
 
 }  // namespace
 
+SourceOptions source_options(const BacktestSpec& spec, std::size_t lag) {
+  SourceOptions options{.transform = spec.transform, .return_scale = spec.return_scale, .lag = lag};
+  options.forecast.max_context = spec.context;
+  options.forecast.num_samples = spec.samples;
+  options.forecast.point = spec.chosen_point();
+  options.forecast.seed = spec.seed;
+  return options;
+}
+
 ForecastOptions backtest_options(const SourceOptions& options) {
   ForecastOptions result = options.forecast;
   result.horizon = static_cast<int>(options.lag);
@@ -29,21 +38,22 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
   const ForecastOptions forecast = backtest_options(options);
   const EngineOptions& engine_options = engine.options();
   return fmt::format(
-      "version {}\nweights {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon {}\nmax_context "
+      "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon "
+      "{}\nmax_context "
       "{}\nsamples {}\ndecode {}\nmissing {}\npoint {}\nseed {}\nindependent {}\nlevels {}",
-      version(), engine.model().weights_sha256, name_of(engine_options.mode),
-      name_of(engine_options.dtype), name_of(engine_options.isa), engine_options.use_kv_cache,
-      forecast.horizon, forecast.max_context, forecast.num_samples,
+      version(), engine.model().weights_sha256, engine.model().config_sha256,
+      name_of(engine_options.mode), name_of(engine_options.dtype), name_of(engine_options.isa),
+      engine_options.use_kv_cache, forecast.horizon, forecast.max_context, forecast.num_samples,
       static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
       name_of(forecast.point), forecast.seed, forecast.independent_streams,
       forecast.quantiles.size());
 }
 
-std::size_t EngineSource::points_of(const ForecastRequest& request) const {
+std::size_t EngineSource::points_of(const TargetRequest& request) const {
   return num_points(options_.transform, request.decision, options_.lag);
 }
 
-void EngineSource::make_context_of(const ForecastRequest& request,
+void EngineSource::make_context_of(const TargetRequest& request,
                                    std::vector<float>& context) const {
   make_context(options_.transform, options_.return_scale, request.bars->prices(request.target),
                request.decision, options_.lag,
@@ -55,7 +65,7 @@ void EngineSource::finished(std::size_t count) {
   if (options_.progress) options_.progress(num_finished_, keys_.size());
 }
 
-void EngineSource::forecast(std::span<const ForecastRequest> requests,
+void EngineSource::forecast(std::span<const TargetRequest> requests,
                             std::span<TargetForecast> results) {
   keys_.assign(requests.size(), {});
   num_finished_ = 0;
@@ -77,13 +87,13 @@ void EngineSource::forecast(std::span<const ForecastRequest> requests,
   }
 }
 
-void EngineSource::forecast_symbol(std::span<const ForecastRequest> requests, std::size_t begin,
+void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std::size_t begin,
                                    std::size_t end) {
-  const auto patch = static_cast<std::size_t>(engine_.model().patch_size);
+  const auto patch = static_cast<std::size_t>(engine_.model().facts.patch);
   const auto max_context = static_cast<std::size_t>(options_.forecast.max_context);
   const bool can_reuse = options_.reuse_prefixes && engine_.options().mode != Mode::reference;
   // One chain for each target and remainder of the length.
-  std::vector<Chain> chains(kTargets.size() * patch);
+  std::vector<Chain> chains(tables::kTargets.size() * patch);
   std::unordered_set<ContextKey, ContextKey::Hash> waiting(batch_keys_.begin(), batch_keys_.end());
   std::vector<float> context;
   std::vector<std::size_t> alone;
@@ -121,9 +131,7 @@ void EngineSource::forecast_symbol(std::span<const ForecastRequest> requests, st
   }
 
   // As many chains at a time as fit: their longest contexts at the end are the largest.
-  const ModelInfo& model = engine_.model();
-  const std::size_t patch_bytes =
-      2 * sizeof(float) * static_cast<std::size_t>(model.num_layers) * model.embed_dim;
+  const std::size_t patch_bytes = engine_.model().facts.cache_bytes_per_patch;
   for (std::span<const Chain> rest(chains); !rest.empty();) {
     std::size_t count = 0, bytes = 0;
     while (count < std::min(rest.size(), kBatch) && (count == 0 || bytes <= kChainBytes)) {
@@ -135,7 +143,7 @@ void EngineSource::forecast_symbol(std::span<const ForecastRequest> requests, st
   }
 }
 
-void EngineSource::forecast_chains(std::span<const ForecastRequest> requests,
+void EngineSource::forecast_chains(std::span<const TargetRequest> requests,
                                    std::span<const Chain> chains) {
   // Nothing may be dropped: the contexts are what the requests say.
   constexpr SessionOptions kUnlimited{.max_bytes = std::numeric_limits<std::size_t>::max(),

@@ -48,8 +48,8 @@ std::vector<Decision> choose(std::span<const SymbolResult> results, Checked whic
 
 // Prices between a tenth and ten times the first close, one draw each. Times stay: they are the
 // market's calendar, not its news.
-Bars poisoned(const Bars& bars, std::size_t decision) {
-  Bars copy = bars;
+tables::Bars poisoned(const tables::Bars& bars, std::size_t decision) {
+  tables::Bars copy = bars;
   for (std::size_t bar = decision + 1; bar < bars.size(); ++bar) {
     const RandomWords words =
         philox4x32({static_cast<std::uint32_t>(bar), static_cast<std::uint32_t>(decision), 0, 0},
@@ -90,10 +90,10 @@ bool same_bits(const TargetForecast& a, const TargetForecast& b) {
 }
 
 // Empty, or what differs when the decision is made again on the poisoned bars.
-std::string difference(const SymbolResult& result, std::size_t window, const Bars& bars,
+std::string difference(const SymbolResult& result, std::size_t window, const tables::Bars& bars,
                        const BarForecast& again) {
   const BarForecast& original = result.forecasts[window];
-  for (const Target target : kTargets) {
+  for (const tables::Target target : tables::kTargets) {
     if (!same_bits(forecast_of(original, target), forecast_of(again, target))) {
       return fmt::format("the forecast of its {}", name_of(target));
     }
@@ -102,10 +102,10 @@ std::string difference(const SymbolResult& result, std::size_t window, const Bar
   const SymbolPlan& plan = result.plan;
   for (const StrategyResult& strategy : result.strategies) {
     const auto before =
-        decide(strategy.strategy, *plan.bars, plan.first, result.forecasts, plan.rules);
-    const auto after = decide(strategy.strategy, bars, plan.first, so_far, plan.rules);
+        decide(*strategy.strategy, {*plan.bars, plan.first, result.forecasts, plan.rules});
+    const auto after = decide(*strategy.strategy, {bars, plan.first, so_far, plan.rules});
     if (!same_bits(before[window], after[window])) {
-      return fmt::format("the orders of {}", name_of(strategy.strategy));
+      return fmt::format("the orders of {}", strategy.strategy->name);
     }
   }
   return {};
@@ -121,14 +121,15 @@ LookaheadCheck check_no_lookahead(
   const std::vector<Decision> chosen = choose(results, which);
   for (std::size_t begin = 0; begin < chosen.size(); begin += kGroup) {
     const auto group = std::span(chosen).subspan(begin, std::min(kGroup, chosen.size() - begin));
-    std::vector<Bars> copies;
+    std::vector<tables::Bars> copies;
     copies.reserve(group.size());  // requests point at them
-    std::vector<ForecastRequest> requests;
+    std::vector<TargetRequest> requests;
     for (const Decision& decision : group) {
       const SymbolPlan& plan = results[decision.symbol].plan;
       const std::size_t bar = plan.first + decision.window - plan.rules.lag;
       copies.push_back(poisoned(*plan.bars, bar));
-      for (const Target target : kTargets) requests.push_back({&copies.back(), bar, target});
+      for (const tables::Target target : tables::kTargets)
+        requests.push_back({&copies.back(), bar, target});
     }
     std::vector<TargetForecast> again(requests.size());
     source.forecast(requests, again);

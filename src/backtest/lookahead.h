@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backtest/forecast_source.h"
-#include "backtest/run.h"
+#include "backtest/walk_forward.h"
 
 namespace toto::backtest {
 

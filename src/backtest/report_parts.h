@@ -1,11 +1,11 @@
-// What the sections of the report are made of. All text is escaped here.
+// Parts of the sections of the report. All text is escaped here.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "backtest/report.h"
+#include "backtest/backtest_report.h"
 
 namespace toto::backtest {
 
@@ -52,11 +52,11 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Beyond these a page of charts and long tables helps nobody.
+// Symbols with charts and long tables; a page with more is too long to read.
 inline constexpr std::size_t kMaxDetailed = 12;
 
 inline const ForecastAccuracy& close_accuracy(const SymbolResult& result) {
-  return result.accuracy[static_cast<std::size_t>(Target::close)];
+  return result.accuracy[static_cast<std::size_t>(tables::Target::close)];
 }
 
 std::string verdicts(const ReportInput& input);          // the section in plain words

@@ -26,11 +26,12 @@ std::string chart_box(const report::LineChart& chart) {
 }
 
 // Of consecutive bars; none where a calendar has no label for them.
-std::vector<std::int64_t> seconds_of(const Bars& bars, std::size_t first, std::size_t count) {
+std::vector<std::int64_t> seconds_of(const tables::Bars& bars, std::size_t first,
+                                     std::size_t count) {
   std::vector<std::int64_t> times;
   if (bars.style.steps) return times;
   for (std::size_t i = first; i < first + count; ++i) {
-    times.push_back(io::utc_seconds(bars.times[i], bars.style));
+    times.push_back(tables::utc_seconds(bars.times[i], bars.style));
   }
   const bool usable = times.empty() || (times.front() >= report::kEarliestTime &&
                                         times.back() <= report::kLatestTime);
@@ -61,7 +62,8 @@ Strategies leaders_of(const SymbolResult& result) {
   constexpr std::size_t kShown = 3;
   Strategies strategies = strategies_of(result);
   const auto key = [](const StrategyResult* s) {
-    return std::tuple(s->strategy != Strategy::buy_hold, -s->metrics.total_return, s->strategy);
+    return std::tuple(s->strategy != &benchmark_strategy(), -s->metrics.total_return,
+                      order_of(*s->strategy));
   };
   std::sort(strategies.begin(), strategies.end(),
             [&](const StrategyResult* a, const StrategyResult* b) { return key(a) < key(b); });
@@ -79,16 +81,18 @@ report::LineChart lines_of(const SymbolResult& result, const Strategies& strateg
       .times = seconds_of(*result.plan.bars, result.plan.first, result.plan.count),
       .lines = {}};
   for (const StrategyResult* strategy : strategies) {
-    chart.lines.push_back({.label = std::string(name_of(strategy->strategy)),
+    const std::size_t order = order_of(*strategy->strategy);
+    chart.lines.push_back({.label = std::string(strategy->strategy->name),
                            .values = values(*strategy),
-                           .color = static_cast<std::size_t>(strategy->strategy)});
+                           .color = order % report::kLineColors,
+                           .dashed = order >= report::kLineColors});
   }
   return chart;
 }
 
-std::string month_name(const Bars& bars, std::size_t bar) {
+std::string month_name(const tables::Bars& bars, std::size_t bar) {
   if (bars.style.steps) return "all";
-  const io::CivilDate date = io::civil_date(bars.times[bar]);
+  const tables::CivilDate date = tables::civil_date(bars.times[bar]);
   return fmt::format("{:04}-{:02}", date.year, date.month);
 }
 
@@ -99,14 +103,14 @@ Rules with_total_cost(const Rules& rules, double bps) {
   return changed;
 }
 
-double return_at_cost(const SymbolResult& result, Strategy strategy, double bps) {
+double return_at_cost(const SymbolResult& result, const Strategy& strategy, double bps) {
   return run_strategy(strategy, result.plan, result.forecasts,
                       with_total_cost(result.plan.rules, bps))
       .metrics.total_return;
 }
 
 // The cost of a side at which nothing is earned, by bisection.
-std::string break_even(const SymbolResult& result, Strategy strategy) {
+std::string break_even(const SymbolResult& result, const Strategy& strategy) {
   constexpr double kMostBps = 1000;
   double low = 0, high = kMostBps;
   const double free = return_at_cost(result, strategy, 0);
@@ -124,7 +128,7 @@ std::string break_even(const SymbolResult& result, Strategy strategy) {
 std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, std::string title,
                 bool trained) {
   constexpr std::size_t kHistory = 30;
-  const Bars& bars = *result.plan.bars;
+  const tables::Bars& bars = *result.plan.bars;
   const std::size_t first = result.plan.first + begin;
   const std::size_t history = std::min(first, kHistory);
   report::FanChart chart;
@@ -149,7 +153,7 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
   report::FanChart::Band narrow{
       .label = fmt::format("40 %, forecast {}", before), .low = {}, .high = {}};
   for (std::size_t k = begin; k < end; ++k) {
-    const TargetForecast& forecast = forecast_of(result.forecasts[k], Target::close);
+    const TargetForecast& forecast = forecast_of(result.forecasts[k], tables::Target::close);
     chart.median.push_back(static_cast<float>(forecast.quantiles[4]));
     chart.actual.push_back(static_cast<float>(bars.close[result.plan.first + k]));
     wide.low.push_back(static_cast<float>(forecast.quantiles[0]));
@@ -190,7 +194,7 @@ std::string symbol_charts(const SymbolResult& result) {
 }
 
 std::string monthly_returns(const SymbolResult& result) {
-  const Bars& bars = *result.plan.bars;
+  const tables::Bars& bars = *result.plan.bars;
   std::map<std::string, std::vector<double>> growth;  // [month][strategy]
   for (std::size_t s = 0; s < result.strategies.size(); ++s) {
     for (std::size_t k = 0; k < result.plan.count; ++k) {
@@ -201,7 +205,7 @@ std::string monthly_returns(const SymbolResult& result) {
   }
   std::vector<std::string> header = {"Month"};
   for (const StrategyResult& strategy : result.strategies) {
-    header.emplace_back(name_of(strategy.strategy));
+    header.emplace_back(strategy.strategy->name);
   }
   Table table(header);
   for (const auto& [month, row] : growth) {
@@ -220,11 +224,11 @@ std::string cost_sweep(const SymbolResult& result) {
   Table table(
       {"Total return at a cost of", "0 bps", "5 bps", "10 bps", "20 bps", "break-even, bps"});
   for (const StrategyResult& strategy : result.strategies) {
-    std::vector<Table::Cell> row = {name_of(strategy.strategy)};
+    std::vector<Table::Cell> row = {strategy.strategy->name};
     for (const double bps : {0.0, 5.0, 10.0, 20.0}) {
-      row.emplace_back(percent(return_at_cost(result, strategy.strategy, bps)));
+      row.emplace_back(percent(return_at_cost(result, *strategy.strategy, bps)));
     }
-    row.emplace_back(break_even(result, strategy.strategy));
+    row.emplace_back(break_even(result, *strategy.strategy));
     table.add(std::move(row));
   }
   return heading("Cost sweep") +
@@ -248,10 +252,10 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
   Table table({"Decided before the bar", bars_in_words(lag), bars_in_words(other_lag),
                "difference, points"});
   for (const StrategyResult& strategy : result.strategies) {
-    const StrategyResult* late = other->find(strategy.strategy);
+    const StrategyResult* late = other->find(*strategy.strategy);
     if (late == nullptr) continue;
     const double here = strategy.metrics.total_return, there = late->metrics.total_return;
-    table.add({name_of(strategy.strategy), percent(here), percent(there), points(there - here)});
+    table.add({strategy.strategy->name, percent(here), percent(there), points(there - here)});
   }
   return html +
          paragraph(other_lag > lag
@@ -265,13 +269,13 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
 std::string forecast_charts(const SymbolResult& result, bool trained) {
   constexpr std::size_t kSpan = 25;
   const std::size_t count = result.plan.count, width = std::min(count, kSpan);
-  const Bars& bars = *result.plan.bars;
+  const tables::Bars& bars = *result.plan.bars;
   std::size_t worst = 0;
   double largest = -1;
   for (std::size_t k = 0; k < count; ++k) {
     const double actual = bars.close[result.plan.first + k];
     const double miss =
-        std::abs(forecast_of(result.forecasts[k], Target::close).point / actual - 1);
+        std::abs(forecast_of(result.forecasts[k], tables::Target::close).point / actual - 1);
     if (miss > largest) {
       largest = miss;
       worst = k;
@@ -293,7 +297,7 @@ std::string coverage_table(const SymbolResult& result) {
   std::vector<std::string> header = {"Share of values at or below"};
   for (std::size_t i = 0; i < kNumLevels; ++i) header.push_back(fmt::format("q{:.1f}", level(i)));
   Table table(header);
-  for (const Target target : kTargets) {
+  for (const tables::Target target : tables::kTargets) {
     std::vector<Table::Cell> row = {name_of(target)};
     for (const double share : result.accuracy[static_cast<std::size_t>(target)].coverage) {
       row.emplace_back(decimal(share));
@@ -308,19 +312,19 @@ std::string coverage_table(const SymbolResult& result) {
 
 std::string worst_trades(const SymbolResult& result) {
   constexpr std::size_t kShown = 10;
-  // The same fills under several strategies are one trade; holding is nobody's decision.
+  // The same fills under several strategies are one trade; buy-hold makes no decisions.
   const auto key_of = [](const Trade& trade) {
     return std::tuple(trade.net_return, trade.exit_bar, trade.entry_bar, trade.side,
                       trade.entry_price, trade.exit_price);
   };
   std::map<decltype(key_of(Trade())), std::vector<std::string_view>> trades;
   for (const StrategyResult& strategy : result.strategies) {
-    if (strategy.strategy == Strategy::buy_hold) continue;
+    if (strategy.strategy == &benchmark_strategy()) continue;
     for (const Trade& trade : strategy.simulation.trades) {
-      trades[key_of(trade)].push_back(name_of(strategy.strategy));
+      trades[key_of(trade)].push_back(strategy.strategy->name);
     }
   }
-  const Bars& bars = *result.plan.bars;
+  const tables::Bars& bars = *result.plan.bars;
   Table table({"Strategy", "side", "in", "at", "out", "at", "return"}, 2);
   std::size_t shown = 0;
   for (const auto& [key, strategies] : trades) {

@@ -23,10 +23,10 @@ std::string strategies_table(std::span<const UniverseRow> rows, std::size_t num_
   }
   Table table(header);
   for (const UniverseRow& row : rows) {
-    std::vector<Table::Cell> cells = {name_of(row.strategy),
+    std::vector<Table::Cell> cells = {row.strategy->name,
                                       percent(row.median_return),
                                       percent(row.mean_return),
-                                      row.strategy == Strategy::buy_hold
+                                      row.strategy == &benchmark_strategy()
                                           ? std::string()
                                           : fmt::format("{} of {}", row.num_ahead, num_symbols),
                                       symbol_return(row.best),
@@ -43,11 +43,11 @@ std::string strategies_table(std::span<const UniverseRow> rows, std::size_t num_
   return table.dense().html();
 }
 
-// Every symbol in a row of its own, those where the strategies did best first.
+// One row per symbol, those where the strategies did best first.
 std::string symbols_table(std::span<const SymbolResult> results) {
   std::vector<std::string> header = {"Symbol", "strategies over buy-hold, mean, points"};
   for (const StrategyResult& strategy : results.front().strategies) {
-    header.emplace_back(name_of(strategy.strategy));
+    header.emplace_back(strategy.strategy->name);
   }
   Table table(header);
   std::vector<const SymbolResult*> order;
@@ -56,7 +56,7 @@ std::string symbols_table(std::span<const SymbolResult> results) {
     return std::tuple(-mean_excess(*a), a) < std::tuple(-mean_excess(*b), b);
   });
   for (const SymbolResult* result : order) {
-    const double benchmark = result->find(Strategy::buy_hold)->metrics.total_return;
+    const double benchmark = result->find(benchmark_strategy())->metrics.total_return;
     std::vector<Table::Cell> cells = {result->plan.bars->symbol, points(mean_excess(*result))};
     for (const StrategyResult& strategy : result->strategies) {
       const double value = strategy.metrics.total_return;

@@ -1,4 +1,4 @@
-// What a run found, in plain words: every sentence says how much there is behind it.
+// The findings of a run in plain words; every sentence says how much data it is based on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ constexpr std::size_t kFewTrades = 30;  // below, a verdict is weak
 
 std::string verdict_on_one(const SymbolResult& result, const StrategyResult& strategy) {
   const TradingMetrics& metrics = strategy.metrics;
-  const TradingMetrics& benchmark = result.find(Strategy::buy_hold)->metrics;
+  const TradingMetrics& benchmark = result.find(benchmark_strategy())->metrics;
   const bool beats = metrics.total_return > benchmark.total_return;
-  return fmt::format("{} {} buy-hold: {} against {}, in {} {}{}.", name_of(strategy.strategy),
+  return fmt::format("{} {} buy-hold: {} against {}, in {} {}{}.", strategy.strategy->name,
                      beats ? "beats" : "does not beat", percent(metrics.total_return),
                      percent(benchmark.total_return), metrics.trades,
                      metrics.trades == 1 ? "trade" : "trades",
@@ -28,7 +28,7 @@ std::string verdict_on_one(const SymbolResult& result, const StrategyResult& str
 
 std::string verdict_on_all(std::span<const SymbolResult> results, const UniverseRow& row) {
   const auto few = std::count_if(results.begin(), results.end(), [&](const SymbolResult& result) {
-    return result.find(row.strategy)->metrics.trades < kFewTrades;
+    return result.find(*row.strategy)->metrics.trades < kFewTrades;
   });
   const std::string weak =
       few == 0 ? ""
@@ -38,21 +38,20 @@ std::string verdict_on_all(std::span<const SymbolResult> results, const Universe
                      few, kFewTrades);
   if (row.num_ahead == 0) {
     return fmt::format("{} does not beat buy-hold on any of {} symbols, in {} trades{}.",
-                       name_of(row.strategy), results.size(), row.num_trades, weak);
+                       row.strategy->name, results.size(), row.num_trades, weak);
   }
   return fmt::format("{} beats buy-hold on {} of {} symbols, and does not on {}, in {} trades{}.",
-                     name_of(row.strategy), row.num_ahead, results.size(),
+                     row.strategy->name, row.num_ahead, results.size(),
                      results.size() - row.num_ahead, row.num_trades, weak);
 }
 
-// Who looks often enough finds something.
+// A reminder that many comparisons find something by chance.
 std::string comparisons(std::size_t num_strategies, std::size_t num_symbols) {
-  const std::string symbols = num_symbols == 1 ? "" : fmt::format(" on {} symbols", num_symbols);
-  return fmt::format(
-      "{} {}{} make {} {} with buy-hold: without any skill some of many come out ahead.",
-      num_strategies, num_strategies == 1 ? "strategy" : "strategies", symbols,
-      num_strategies * num_symbols,
-      num_strategies * num_symbols == 1 ? "comparison" : "comparisons");
+  const std::size_t count = num_strategies * num_symbols;
+  if (count == 1) return "One strategy was tried; it may look good or bad by luck alone.";
+  return fmt::format("{} {} tried{}. By luck alone, some of {} comparisons would look good.",
+                     num_strategies, num_strategies == 1 ? "strategy was" : "strategies were",
+                     num_symbols == 1 ? "" : fmt::format(" on {} symbols", num_symbols), count);
 }
 
 // ------------------------------------------------------------------------------------- forecasts
@@ -107,15 +106,17 @@ std::string forecast_verdict(std::span<const SymbolResult> results,
 }
 
 // Bands that are too wide make careful strategies idle, too narrow ones make them reckless.
-enum class Band { narrow, right, wide };
+enum class BandWidth { narrow, right, wide };
 
-Band band_of(const SymbolResult& result) {
+BandWidth band_of(const SymbolResult& result) {
   constexpr double kFarOff = 0.1;
   const double held = close_accuracy(result).coverage_80;
-  return held > 0.8 + kFarOff ? Band::wide : held < 0.8 - kFarOff ? Band::narrow : Band::right;
+  return held > 0.8 + kFarOff   ? BandWidth::wide
+         : held < 0.8 - kFarOff ? BandWidth::narrow
+                                : BandWidth::right;
 }
 
-std::string_view name_of(Band band) {
+std::string_view name_of(BandWidth band) {
   constexpr std::array<std::string_view, 3> kNames = {"too narrow", "about right", "too wide"};
   return kNames[static_cast<std::size_t>(band)];
 }
@@ -134,7 +135,7 @@ std::string band_verdict(std::span<const SymbolResult> results) {
     }
     return fmt::format("The 80 % band of the close held {}.", fmt::join(parts, "; "));
   }
-  const auto count = [&](Band band) {
+  const auto count = [&](BandWidth band) {
     return std::count_if(results.begin(), results.end(),
                          [&](const SymbolResult& result) { return band_of(result) == band; });
   };
@@ -145,15 +146,16 @@ std::string band_verdict(std::span<const SymbolResult> results) {
   return fmt::format(
       "The 80 % band of the close is about right on {} of {} symbols (it held 70 to 90 %), too "
       "wide on {} and too narrow on {}; it held from {} to {}.",
-      count(Band::right), results.size(), count(Band::wide), count(Band::narrow),
+      count(BandWidth::right), results.size(), count(BandWidth::wide), count(BandWidth::narrow),
       held_by(*narrowest), held_by(*widest));
 }
 
 // Empty where there is nothing to advise.
 std::string scale_advice(const ReportInput& input, const AgainstPersistence& counts) {
-  if (input.options.transform == Transform::price || input.options.return_scale != 1) return {};
-  const bool wide = std::any_of(input.results.begin(), input.results.end(),
-                                [](const SymbolResult& r) { return band_of(r) == Band::wide; });
+  if (input.spec.transform == Transform::price || input.spec.return_scale != 1) return {};
+  const bool wide =
+      std::any_of(input.results.begin(), input.results.end(),
+                  [](const SymbolResult& r) { return band_of(r) == BandWidth::wide; });
   if (!wide && counts.clearly_worse == 0) return {};
   return fmt::format(
       "The network saw changes as fractions, nearly a flat line to it: --return-scale 100 shows it "
@@ -171,16 +173,16 @@ std::string verdicts(const ReportInput& input) {
         "forecasting.",
         input.engine.model));
   }
-  if (const std::string warning = fill_warning(input.options); !warning.empty()) {
-    sentences.push_back(fmt::format("Not to be had: {}.", warning));
+  if (const std::string warning = fill_warning(input.spec); !warning.empty()) {
+    sentences.push_back(fmt::format("Not possible in practice: {}.", warning));
   }
   const std::span<const SymbolResult> results = input.results;
   std::size_t num_strategies = 0;
   for (const UniverseRow& row : universe_of(results)) {
-    if (row.strategy == Strategy::buy_hold) continue;
+    if (row.strategy == &benchmark_strategy()) continue;
     ++num_strategies;
     sentences.push_back(results.size() == 1
-                            ? verdict_on_one(results.front(), *results.front().find(row.strategy))
+                            ? verdict_on_one(results.front(), *results.front().find(*row.strategy))
                             : verdict_on_all(results, row));
   }
   if (num_strategies > 0) sentences.push_back(comparisons(num_strategies, results.size()));

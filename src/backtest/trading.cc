@@ -7,7 +7,7 @@
 namespace toto::backtest {
 namespace {
 
-// A market fill pays the slippage: who buys pays more, who sells gets less.
+// A market fill pays the slippage: a buyer pays more, a seller gets less.
 double market_price(double price, Side side, const Costs& costs) {
   return price * (1 + sign(side) * costs.slippage);
 }
@@ -17,18 +17,18 @@ struct Fill {
   double price;
 };
 
-Fill fill_at_open(const Bars& bars, std::size_t bar, Side side, const Costs& costs) {
+Fill fill_at_open(const tables::Bars& bars, std::size_t bar, Side side, const Costs& costs) {
   if (costs.fill_at_close) return {bar - 1, market_price(bars.close[bar - 1], side, costs)};
   return {bar, market_price(bars.open[bar], side, costs)};
 }
 
 // A limit is reached only if the bar trades strictly through it. A price that is absent, infinite
-// or not positive is no price.
+// or not positive never fills.
 bool is_price(double price) { return price > 0 && std::isfinite(price); }
-bool trades_below(const Bars& bars, std::size_t bar, double price) {
+bool trades_below(const tables::Bars& bars, std::size_t bar, double price) {
   return is_price(price) && bars.low[bar] < price;
 }
-bool trades_above(const Bars& bars, std::size_t bar, double price) {
+bool trades_above(const tables::Bars& bars, std::size_t bar, double price) {
   return is_price(price) && bars.high[bar] > price;
 }
 
@@ -44,7 +44,7 @@ struct RoundTrip {
   bool ambiguous = false;
 };
 
-RoundTrip round_trip(const Bars& bars, std::size_t bar, const Order& order, double share,
+RoundTrip round_trip(const tables::Bars& bars, std::size_t bar, const Order& order, double share,
                      const Costs& costs) {
   const Side side = order.side;
   if (side == Side::flat) return {};
@@ -95,8 +95,8 @@ std::string_view name_of(Side side) noexcept {
   return side == Side::buy ? "long" : "short";
 }
 
-Simulation simulate_holding(const Bars& bars, std::size_t first, std::span<const BarOrders> orders,
-                            const Costs& costs) {
+Simulation simulate_holding(const tables::Bars& bars, std::size_t first,
+                            std::span<const BarOrders> orders, const Costs& costs) {
   Simulation result;
   reserve(result, orders.size());
   double equity = 1;     // at the latest close
@@ -144,7 +144,7 @@ Simulation simulate_holding(const Bars& bars, std::size_t first, std::span<const
   return result;
 }
 
-Simulation simulate_round_trips(const Bars& bars, std::size_t first,
+Simulation simulate_round_trips(const tables::Bars& bars, std::size_t first,
                                 std::span<const BarOrders> orders, const Costs& costs) {
   Simulation result;
   reserve(result, orders.size());
@@ -174,7 +174,7 @@ Simulation simulate_round_trips(const Bars& bars, std::size_t first,
   return result;
 }
 
-double round_trip_return(const Bars& bars, std::size_t bar, const BarOrders& orders,
+double round_trip_return(const tables::Bars& bars, std::size_t bar, const BarOrders& orders,
                          const Costs& costs) {
   double earned = 0;
   for (int leg = 0; leg < orders.num_legs; ++leg) {

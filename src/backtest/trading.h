@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backtest/bars.h"
+#include "tables/bars.h"
 
 namespace toto::backtest {
 
@@ -26,7 +26,7 @@ struct Order {
   double take_profit = kNoPrice;  // none: out at the close
 };
 
-// What is to be done on one target bar; of a strategy that holds, only the side of the first order.
+// The orders of one target bar; a strategy that holds uses only the side of the first one.
 struct BarOrders {
   std::array<Order, 2> legs = {};
   int num_legs = 1;
@@ -62,15 +62,15 @@ struct Simulation {
 // One trade for each run of equal sides: in at the open of its first bar, out at the open of the
 // bar where the side changes, or at the last close. Bar first + k is the k-th target bar; first is
 // at least 1 where fills move to the close before.
-Simulation simulate_holding(const Bars& bars, std::size_t first, std::span<const BarOrders> orders,
-                            const Costs& costs);
+Simulation simulate_holding(const tables::Bars& bars, std::size_t first,
+                            std::span<const BarOrders> orders, const Costs& costs);
 
 // A round trip inside each bar, for each order that fills.
-Simulation simulate_round_trips(const Bars& bars, std::size_t first,
+Simulation simulate_round_trips(const tables::Bars& bars, std::size_t first,
                                 std::span<const BarOrders> orders, const Costs& costs);
 
-// What the orders of one bar come to, as a share of the equity.
-double round_trip_return(const Bars& bars, std::size_t bar, const BarOrders& orders,
+// The return of the orders of one bar, as a share of the equity.
+double round_trip_return(const tables::Bars& bars, std::size_t bar, const BarOrders& orders,
                          const Costs& costs);
 
 }  // namespace toto::backtest

@@ -5,8 +5,8 @@
 
 #include "base/elementary.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/csv.h"
-#include "io/json.h"
 
 namespace toto::backtest {
 namespace {
@@ -36,7 +36,7 @@ Transform parse_transform(std::string_view name) {
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) {
     fail(ErrorCode::invalid_argument, "there is no transform {}, expected pct, log or price",
-         io::quoted(name));
+         quoted(name));
   }
   return static_cast<Transform>(found - kNames.begin());
 }
@@ -69,9 +69,9 @@ double to_price(Transform transform, double scale, double value, double last) {
   return value;
 }
 
-void check_changes(const Bars& bars, Transform transform, double scale, std::size_t lag) {
+void check_changes(const tables::Bars& bars, Transform transform, double scale, std::size_t lag) {
   if (transform == Transform::price) return;
-  for (const Target target : kTargets) {
+  for (const tables::Target target : tables::kTargets) {
     const std::vector<double>& prices = bars.prices(target);
     for (std::size_t bar = lag; bar < prices.size(); ++bar) {
       float rounded = 0;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backtest/bars.h"
+#include "tables/bars.h"
 
 namespace toto::backtest {
 
@@ -28,6 +28,6 @@ void make_context(Transform transform, double scale, std::span<const double> pri
 double to_price(Transform transform, double scale, double value, double last);
 
 // Error(corrupt_file) with file and line where a change from bar to bar is beyond float32.
-void check_changes(const Bars& bars, Transform transform, double scale, std::size_t lag);
+void check_changes(const tables::Bars& bars, Transform transform, double scale, std::size_t lag);
 
 }  // namespace toto::backtest

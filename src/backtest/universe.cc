@@ -6,14 +6,16 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/median.h"
+
 namespace toto::backtest {
 namespace {
 
-std::span<const io::Ticks> target_times(const SymbolPlan& plan) {
+std::span<const tables::Ticks> target_times(const SymbolPlan& plan) {
   return std::span(plan.bars->times).subspan(plan.first, plan.count);
 }
 
-bool same_clock(const io::TimeStyle& a, const io::TimeStyle& b) {
+bool same_clock(const tables::TimeStyle& a, const tables::TimeStyle& b) {
   return a.steps == b.steps && a.zone == b.zone && a.offset_minutes == b.offset_minutes;
 }
 
@@ -65,7 +67,7 @@ std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
       if (returns.empty() || here.total_return < row.worst.total_return) row.worst = here;
       returns.push_back(here.total_return);
       row.num_trades += metrics.trades;
-      const StrategyResult* benchmark = result.find(Strategy::buy_hold);
+      const StrategyResult* benchmark = result.find(benchmark_strategy());
       if (benchmark != nullptr && here.total_return > benchmark->metrics.total_return) {
         ++row.num_ahead;
       }
@@ -80,13 +82,14 @@ std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
 
 std::vector<UniverseRow> by_median(std::vector<UniverseRow> rows) {
   std::sort(rows.begin(), rows.end(), [](const UniverseRow& a, const UniverseRow& b) {
-    return std::tuple(-a.median_return, a.strategy) < std::tuple(-b.median_return, b.strategy);
+    return std::tuple(-a.median_return, order_of(*a.strategy)) <
+           std::tuple(-b.median_return, order_of(*b.strategy));
   });
   return rows;
 }
 
 double mean_excess(const SymbolResult& result) {
-  const StrategyResult* benchmark = result.find(Strategy::buy_hold);
+  const StrategyResult* benchmark = result.find(benchmark_strategy());
   double sum = 0;
   std::size_t count = 0;
   for (const StrategyResult& strategy : result.strategies) {

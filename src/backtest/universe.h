@@ -1,4 +1,4 @@
-// What a strategy did on all symbols of a run together.
+// The results of each strategy on all symbols of a run together.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backtest/run.h"
+#include "backtest/walk_forward.h"
 
 namespace toto::backtest {
 
@@ -27,7 +27,7 @@ struct SymbolReturn {
 };
 
 struct UniverseRow {
-  Strategy strategy = Strategy::buy_hold;
+  const Strategy* strategy = nullptr;
   double median_return = 0;
   double mean_return = 0;
   std::size_t num_ahead = 0;  // symbols whose total return is above that of buy-hold

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
+#include "base/text.h"
 
 namespace toto {
 namespace {

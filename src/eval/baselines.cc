@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "eval/metrics.h"
+#include "eval/eval_metrics.h"
 
 namespace toto::eval {
 namespace {

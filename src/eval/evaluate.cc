@@ -24,7 +24,7 @@ struct Job {
 
 class Evaluation {
  public:
-  Evaluation(const io::InputData& input, const WindowPlan& plan, const EvalOptions& options,
+  Evaluation(const tables::InputData& input, const WindowPlan& plan, const EvalOptions& options,
              const Forecaster& forecaster)
       : input_(input), plan_(plan), options_(options), forecaster_(forecaster) {
     horizon_ = static_cast<std::size_t>(options.windows.horizon);
@@ -48,7 +48,7 @@ class Evaluation {
   }
 
  private:
-  const io::InputSeries& series_of(const Job& job) const {
+  const tables::InputSeries& series_of(const Job& job) const {
     return input_.series[plan_.series[job.series].position];
   }
 
@@ -106,7 +106,7 @@ class Evaluation {
     result_.series[job.series].scores += scores;
   }
 
-  const io::InputData& input_;
+  const tables::InputData& input_;
   const WindowPlan& plan_;
   const EvalOptions& options_;
   const Forecaster& forecaster_;
@@ -150,7 +150,7 @@ ForecastOptions forecast_options(const EvalOptions& options) {
   return result;
 }
 
-Series context_before(const io::InputSeries& series, std::size_t start, int max_context) {
+Series context_before(const tables::InputSeries& series, std::size_t start, int max_context) {
   const auto limit = static_cast<std::size_t>(max_context);
   std::size_t first = start > limit ? start - limit : 0;
   while (first > 0 && std::isnan(series.values[first])) --first;
@@ -161,7 +161,7 @@ Series context_before(const io::InputSeries& series, std::size_t start, int max_
   return context;
 }
 
-DatasetResult evaluate(const io::InputData& input, const WindowPlan& plan,
+DatasetResult evaluate(const tables::InputData& input, const WindowPlan& plan,
                        const EvalOptions& options, const Forecaster& forecaster) {
   return Evaluation(input, plan, options, forecaster).run();
 }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "eval/metrics.h"
+#include "eval/eval_metrics.h"
 #include "eval/windows.h"
-#include "io/series_file.h"
+#include "tables/series_file.h"
 #include "toto/toto.h"
 
 namespace toto::eval {
@@ -76,10 +76,10 @@ ForecastOptions forecast_options(const EvalOptions& options);
 
 // What is known of a series before `start`, as far as a forecast from it looks back: at most
 // `max_context` values, and those before them that a gap at their beginning is filled from.
-Series context_before(const io::InputSeries& series, std::size_t start, int max_context);
+Series context_before(const tables::InputSeries& series, std::size_t start, int max_context);
 
 // Leaves name and file empty. Error(cancelled) when the options say so.
-DatasetResult evaluate(const io::InputData& input, const WindowPlan& plan,
+DatasetResult evaluate(const tables::InputData& input, const WindowPlan& plan,
                        const EvalOptions& options, const Forecaster& forecaster);
 
 // The windows with the smallest, the middle and the largest loss; fewer if there are fewer. Scaled

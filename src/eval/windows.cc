@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/json.h"
+#include "base/text.h"
 
 namespace toto::eval {
 namespace {
@@ -41,37 +41,38 @@ std::string reason_of(std::size_t length, int horizon, int season) {
 
 }  // namespace
 
-int default_season(const io::Frequency& frequency) {
+int default_season(const tables::Frequency& frequency) {
   const std::int64_t count = frequency.count;
   switch (frequency.unit) {
-    case io::Frequency::Unit::fixed:
-      if (count == 7 * io::kDay) return 52;
-      if (count == io::kDay) return 7;
-      if (count >= io::kMinute && count < io::kDay && io::kDay % count == 0) {
-        return static_cast<int>(io::kDay / count);
+    case tables::Frequency::Unit::fixed:
+      if (count == 7 * tables::kDay) return 52;
+      if (count == tables::kDay) return 7;
+      if (count >= tables::kMinute && count < tables::kDay && tables::kDay % count == 0) {
+        return static_cast<int>(tables::kDay / count);
       }
       return 1;
-    case io::Frequency::Unit::weekday:
+    case tables::Frequency::Unit::weekday:
       return count == 1 ? 5 : 1;
-    case io::Frequency::Unit::month:
+    case tables::Frequency::Unit::month:
       return count > 0 && 12 % count == 0 ? static_cast<int>(12 / count) : 1;
-    case io::Frequency::Unit::unknown:
+    case tables::Frequency::Unit::unknown:
       break;
   }
   return 1;
 }
 
-int default_season(const io::InputSeries& series, io::InputFormat format) {
+int default_season(const tables::InputSeries& series, tables::InputFormat format) {
   const bool undated = series.axis->style.steps;
-  return undated || format == io::InputFormat::csv_ohlcv ? 1
-                                                         : default_season(series.axis->frequency);
+  return undated || format == tables::InputFormat::csv_ohlcv
+             ? 1
+             : default_season(series.axis->frequency);
 }
 
-WindowPlan plan_windows(const io::InputData& input, const WindowOptions& options) {
+WindowPlan plan_windows(const tables::InputData& input, const WindowOptions& options) {
   WindowPlan plan;
   plan.num_wanted = input.series.size() * static_cast<std::size_t>(options.windows);
   for (std::size_t i = 0; i < input.series.size(); ++i) {
-    const io::InputSeries& series = input.series[i];
+    const tables::InputSeries& series = input.series[i];
     const int season = options.season > 0 ? options.season : default_season(series, input.format);
     std::vector<std::size_t> starts =
         starts_of(series.values, options, static_cast<std::size_t>(season));
@@ -87,7 +88,7 @@ WindowPlan plan_windows(const io::InputData& input, const WindowOptions& options
     const std::size_t others = plan.skipped.size() - 1;
     fail(ErrorCode::corrupt_file,
          "{}: nothing can be evaluated: the series {} {}{}; use a shorter --horizon or --season",
-         input.name, io::quoted(first.id), first.reason,
+         input.name, quoted(first.id), first.reason,
          others == 0 ? "" : fmt::format(", and {} more are like it", others));
   }
   return plan;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/series_file.h"
+#include "tables/series_file.h"
 
 namespace toto::eval {
 
@@ -19,9 +19,9 @@ struct WindowOptions {
 
 // What the step of a series suggests: a day of anything from minutes to hours, a week of days, five
 // business days, a year of weeks, months or quarters. 1, no season, for anything else.
-int default_season(const io::Frequency& frequency);
+int default_season(const tables::Frequency& frequency);
 // The same for a series of a file. Bars of prices have none: their days of the week are alike.
-int default_season(const io::InputSeries& series, io::InputFormat format);
+int default_season(const tables::InputSeries& series, tables::InputFormat format);
 
 struct PlannedSeries {
   std::size_t position = 0;  // in InputData::series
@@ -43,6 +43,6 @@ struct WindowPlan {
 
 // A window needs more values before it than a season has, and at least one actual value inside.
 // Error(corrupt_file) if no series has one.
-WindowPlan plan_windows(const io::InputData& input, const WindowOptions& options);
+WindowPlan plan_windows(const tables::InputData& input, const WindowOptions& options);
 
 }  // namespace toto::eval

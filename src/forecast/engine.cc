@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -16,36 +17,33 @@
 #include "forecast/outputs.h"
 #include "forecast/plan.h"
 #include "forecast/reference_forecaster.h"
-#include "forecast/scaler.h"
 #include "forecast/series.h"
 #include "forecast/session.h"
-#include "forecast/test_hook.h"
 #include "forecast/weight_loading.h"
+#include "model/architecture.h"
 #include "model/checkpoint.h"
-#include "model/reference_toto1.h"
-#include "model/toto1.h"
 
 namespace toto {
 namespace {
 
 // What loading will keep: checked first, because a small file may ask for a large folded head.
-std::uint64_t bytes_needed(const Config& config, const EngineOptions& options) {
-  const auto parameters = static_cast<std::uint64_t>(config.num_parameters(true));
-  if (options.mode == Mode::reference)
-    return parameters * (options.dtype == DType::f64 ? sizeof(double) : sizeof(float));
-  const std::uint64_t head = std::uint64_t(config.patch_size) * config.params_per_step();
-  return parameters * sizeof(float) +
-         head * (config.embed_dim * sizeof(float) + sizeof(float) + sizeof(double));
+std::uint64_t bytes_needed(const Checkpoint& checkpoint, const EngineOptions& options) {
+  if (options.mode != Mode::reference) {
+    return checkpoint.architecture().declare(checkpoint, options.dtype)->bytes();
+  }
+  return static_cast<std::uint64_t>(checkpoint.num_parameters()) *
+         (options.dtype == DType::f64 ? sizeof(double) : sizeof(float));
 }
 
 // Answers of many series, steps and samples may be larger than anything the forecast itself needs.
 // Only what `out` does not hold yet counts, and only if it is worth asking the system.
-void require_output_memory(std::span<const Job> batch, const PathPlan& paths,
+void require_output_memory(std::span<const Job> batch, const ModelFacts& facts,
                            const ForecastOptions& request, const std::vector<Forecast>& out) {
   constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const std::size_t needed = output_bytes(*batch[i].series, paths.num_paths, request);
+    const auto needed =
+        static_cast<std::size_t>(answer_bytes(batch[i].series->num_variates, request, facts));
     const std::size_t held = held_bytes(out[i]);
     bytes += needed > held ? needed - held : 0;
   }
@@ -65,9 +63,9 @@ std::string folder_name(std::string path) {
 
 // What engines share that are twins. It is complete and constant once the first one is loaded.
 struct SharedWeights {
+  std::shared_ptr<const Architecture> architecture;
   std::optional<LoadedWeights> packed;
-  std::optional<ReferenceToto1<float>> reference32;
-  std::optional<ReferenceToto1<double>> reference64;
+  std::unique_ptr<Oracle> oracle;
 };
 
 struct Engine::Impl {
@@ -75,39 +73,32 @@ struct Engine::Impl {
       : options(resolve_options(wanted)), pool(options.threads) {
     const auto start = std::chrono::steady_clock::now();
     const Checkpoint checkpoint = Checkpoint::open(folder);
-    require_memory(bytes_needed(checkpoint.config(), options), folder.c_str(),
-                   "its config.json asks for that much");
+    const std::uint64_t needed = bytes_needed(checkpoint, options);
+    require_memory(needed, folder.c_str(), "its config.json asks for that much");
     info.warnings = checkpoint.warnings();
-    config = checkpoint.config();
     auto loading = std::make_shared<SharedWeights>();
+    loading->architecture = checkpoint.shared_architecture();
     if (options.mode == Mode::reference) {
       std::future<std::string> hash = start_hashing(checkpoint);
-      if (options.dtype == DType::f64) {
-        info.weight_bytes = loading->reference64.emplace(checkpoint).weight_bytes();
-      } else {
-        info.weight_bytes = loading->reference32.emplace(checkpoint).weight_bytes();
-      }
+      loading->oracle = checkpoint.architecture().oracle(checkpoint, options.dtype == DType::f64);
+      info.weight_bytes = needed;
       info.weights_sha256 = hash.get();
     } else {
       const LoadedWeights& loaded =
           loading->packed.emplace(load_weights(checkpoint, options, pool));
       info.weights_sha256 = loaded.sha256;
       info.warnings.insert(info.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
-      info.weight_bytes = loaded.weights.bytes();
+      info.weight_bytes = loaded.weights->bytes();
     }
     shared = std::move(loading);
     build();
     info.name = folder_name(folder);
     info.path = folder;
     info.trained = checkpoint.trained();
-    info.patch_size = config.patch_size;
-    info.embed_dim = config.embed_dim;
-    info.num_layers = config.num_layers;
-    info.num_heads = config.num_heads;
-    info.mlp_hidden_dim = config.mlp_hidden_dim;
-    info.num_components = config.num_components;
-    info.num_parameters = config.num_parameters(checkpoint.has_variate_labels());
-    info.minimum_scale = minimum_scale(config);
+    info.config_sha256 = checkpoint.config_sha256();
+    info.facts = shared->architecture->facts();
+    info.shape = shared->architecture->sizes();
+    info.num_parameters = checkpoint.num_parameters();
 #if defined(__GLIBC__)
     ::malloc_trim(0);  // what packing used goes back to the system
 #endif
@@ -116,11 +107,7 @@ struct Engine::Impl {
 
   // A twin.
   Impl(const Impl& other, int threads)
-      : options(other.options),
-        pool(threads),
-        config(other.config),
-        info(other.info),
-        shared(other.shared) {
+      : options(other.options), pool(threads), info(other.info), shared(other.shared) {
     options.threads = threads;
     build();
   }
@@ -129,12 +116,14 @@ struct Engine::Impl {
   void build() {
     const auto& packed = shared->packed;
     if (!packed) return;
-    model.emplace(config, options.dtype, packed->weights, kernels_for(options.isa), pool);
+    const Architecture& architecture = *shared->architecture;
+    network = architecture.network(*packed->weights, options.dtype, kernels_for(options.isa), pool);
     if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
     if (options.mode == Mode::max_autotune) {
-      tuning.emplace(*model, options, pool, options.cache.folder);
+      tuning.emplace(*network, options, pool, options.cache.folder);
     }
-    forecaster.emplace(*model, pool, plans ? &*plans : nullptr, tuning ? &*tuning : nullptr);
+    forecaster.emplace(architecture, *network, pool, plans ? &*plans : nullptr,
+                       tuning ? &*tuning : nullptr);
   }
 
   void run(std::span<const Series> batch, const ForecastOptions& request,
@@ -163,12 +152,12 @@ struct Engine::Impl {
     for (const Job& job : jobs) seen.push_back(job.series);
     std::sort(seen.begin(), seen.end());
     if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
-      fail(ErrorCode::invalid_argument, "a session stands twice in one batch, expected each once");
+      fail(ErrorCode::invalid_argument, "a session is twice in one batch, expected each once");
     }
     run_jobs(request, out, nullptr);
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       Session::Impl& item = *sessions[i]->impl_;
-      const int patches = (out[i].context_length + config.patch_size - 1) / config.patch_size;
+      const int patches = (out[i].context_length - 1) / info.facts.patch + 1;
       const int reused = forecaster ? forecaster->patches_reused(i) : 0;
       ++item.stats.forecasts;
       item.stats.patches_reused += reused;
@@ -188,26 +177,22 @@ struct Engine::Impl {
     }
     const auto start = std::chrono::steady_clock::now();
     timings.prefill = timings.decode = 0;
-    const PathPlan paths(request, config.patch_size);
     out.resize(batch.size());
-    require_output_memory(batch, paths, request, out);
+    require_output_memory(batch, info.facts, request, out);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const Series& series = *batch[i].series;
-      const ContextShape context =
-          context_shape(series, request.max_context, config.patch_size, place(i));
-      prepare_output(series, context.length, paths.num_paths, request, out[i]);
+      const ContextShape context = context_shape(series, request.max_context, info.facts, place(i));
+      prepare_output(series, context.length, planned_paths(request, info.facts), request, out[i]);
     }
     if (forecaster) {
       forecaster->run(batch, request, out, timings, trace);
     } else {
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        const auto compute = [&](const auto& reference) {
-          if (!reference) return;
-          reference_forecast(*reference, *batch[i].series, request, options.use_kv_cache, pool,
-                             out[i], timings, trace);
-        };
-        compute(shared->reference64);
-        compute(shared->reference32);
+        reference_forecast({.oracle = *shared->oracle,
+                            .facts = info.facts,
+                            .in_double = options.dtype == DType::f64,
+                            .use_cache = options.use_kv_cache},
+                           *batch[i].series, request, pool, out[i], timings, trace);
         if (request.progress)
           request.progress(static_cast<int>(i) + 1, static_cast<int>(batch.size()));
       }
@@ -217,10 +202,9 @@ struct Engine::Impl {
 
   EngineOptions options;
   ThreadPool pool;
-  Config config;
   ModelInfo info;
-  std::shared_ptr<const SharedWeights> shared;  // before the model that reads them
-  std::optional<Toto1> model;
+  std::shared_ptr<const SharedWeights> shared;  // before the network that reads them
+  std::unique_ptr<Network> network;
   std::optional<PlanCache> plans;  // these two before the forecaster that uses them
   std::optional<Tuning> tuning;
   std::optional<Forecaster> forecaster;
@@ -312,7 +296,13 @@ Trace Engine::trace(const Series& series, int horizon) const {
     fail(ErrorCode::out_of_memory,
          "not enough memory for this trace; use a shorter context or horizon");
   }
-  if (trace.mean.empty()) trace.mean.assign(out[0].mean.begin(), out[0].mean.end());
+  const char* path = model().facts.can_sample ? "mean" : "median";
+  if (trace.find(path) == nullptr) {
+    trace.arrays.push_back({.name = path,
+                            .shape = {series.num_variates, horizon},
+                            .values = {out[0].mean.begin(), out[0].mean.end()},
+                            .step_axis = 1});
+  }
   return trace;
 }
 
@@ -333,17 +323,6 @@ std::int64_t Engine::plans() const noexcept {
 std::int64_t Engine::replans() const noexcept {
   const auto& cache = impl_->plans;
   return cache ? cache->replans() : 0;
-}
-void EngineTestHook::damage_weight(const Engine& engine) {
-  Engine::Impl& impl = *engine.impl_;
-  const std::lock_guard lock(impl.mutex);
-  const auto& packed = impl.shared->packed;
-  if (!packed || packed->mapped) {
-    fail(ErrorCode::unsupported, "there is no packed weight in memory of this engine's own");
-  }
-  const auto bytes = packed->weights.layers.front().down.panels.as_bytes();
-  auto* byte = const_cast<std::byte*>(bytes.data()) + sizeof(float) - 1;
-  *byte = std::byte{0x41};  // of float32 sign and exponent: 8 or more, where weights are below 1
 }
 std::string Engine::kv_cache_name() const {
   if (impl_->forecaster) return kKvCacheName;

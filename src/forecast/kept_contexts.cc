@@ -17,7 +17,7 @@ bool same_bits(const T* a, const T* b, std::size_t count) noexcept {
 }  // namespace
 
 std::size_t KeptContexts::Context::bytes() const noexcept {
-  return keys_and_values.bytes() + scaled.capacity() * sizeof(float) +
+  return keys_and_values.bytes() + inputs.capacity() * sizeof(float) +
          ids.capacity() * sizeof(std::int64_t);
 }
 
@@ -29,37 +29,38 @@ std::size_t KeptContexts::bytes() const noexcept {
 
 // The context as the network will read it, with the statistics its forecast is scaled back by.
 void KeptContexts::read(const Series& series, const ForecastOptions& options,
-                        const Config& config) {
-  const int patch = config.patch_size;
-  next_.shape = context_shape(series, options.max_context, patch);
+                        const Network& network, const ModelFacts& facts) {
+  const int patch = facts.patch;
+  next_.shape = context_shape(series, options.max_context, facts);
   const std::size_t variates = series.num_variates, padded = next_.shape.padded(patch);
-  next_.scaled.resize(variates * padded);
+  const std::size_t room = std::size_t(next_.shape.num_patches) * network.shape().input_width;
+  next_.inputs.resize(variates * room);
   next_.ids.resize(variates * next_.shape.num_patches);
   next_.scalers.resize(variates);
   next_.loc.resize(variates * patch);
   next_.scale.resize(variates * patch);
   std::vector<std::uint8_t> mask(variates * padded);
-  write_context(series, next_.shape, options.missing, patch, next_.scaled.data(), mask.data(),
+  write_context(series, next_.shape, options.missing, patch, room, next_.inputs.data(), mask.data(),
                 next_.ids.data());
   for (std::size_t v = 0; v < variates; ++v) {
-    next_.scalers[v] = scale_context(config, {next_.scaled.data() + v * padded, padded},
-                                     {mask.data() + v * padded, padded},
-                                     next_.loc.data() + v * patch, next_.scale.data() + v * patch);
+    next_.scalers[v] = network.read_context(
+        {next_.inputs.data() + v * room, room}, {mask.data() + v * padded, padded},
+        next_.loc.data() + v * patch, next_.scale.data() + v * patch);
   }
 }
 
 // Patches from the first on that the network would read again, in every variate.
 int KeptContexts::common_patches(const Context& context, int num_variates,
-                                 int patch_size) const noexcept {
+                                 int input_width) const noexcept {
   const int most =
-      std::min({context.valid_tokens - labels_, context.num_patches, next_.shape.num_patches});
+      std::min({context.valid_tokens - leading_, context.num_patches, next_.shape.num_patches});
   for (int p = 0; p < most; ++p) {
     for (int v = 0; v < num_variates; ++v) {
       const std::size_t ours = std::size_t(v) * next_.shape.num_patches + p;
       const std::size_t theirs = std::size_t(v) * context.num_patches + p;
       if (next_.ids[ours] != context.ids[theirs] ||
-          !same_bits(next_.scaled.data() + ours * patch_size,
-                     context.scaled.data() + theirs * patch_size, patch_size)) {
+          !same_bits(next_.inputs.data() + ours * input_width,
+                     context.inputs.data() + theirs * input_width, input_width)) {
         return p;
       }
     }
@@ -70,10 +71,10 @@ int KeptContexts::common_patches(const Context& context, int num_variates,
 // Drops what will hardly serve again until `bytes` more fit: first contexts with another first
 // point, then the latest. A series growing point by point comes back to each alignment in turn:
 // dropping the oldest would then drop every one just before its turn.
-bool KeptContexts::make_room(std::size_t bytes, std::uint64_t start, int patch_size) {
+bool KeptContexts::make_room(std::size_t bytes, std::uint64_t start, int patch) {
   std::erase_if(contexts_, [start](const Context& context) { return context.start != start; });
   while (!contexts_.empty() && (this->bytes() + bytes > max_bytes_ ||
-                                contexts_.size() >= static_cast<std::size_t>(patch_size))) {
+                                contexts_.size() >= static_cast<std::size_t>(patch))) {
     contexts_.pop_back();
   }
   return this->bytes() + bytes <= max_bytes_;
@@ -100,17 +101,18 @@ void KeptContexts::grow(Context& context, int capacity, int num_variates, const 
 }
 
 bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
-                           const ForecastOptions& options, const Toto1& model) {
-  const Config& config = model.config();
-  const KvLayout& layout = model.kv_layout();
-  read(series, options, config);
-  labels_ = model.has_variate_labels() ? 1 : 0;
+                           const ForecastOptions& options, int room, const Network& network,
+                           const ModelFacts& facts) {
+  const KvLayout& layout = network.kv_layout();
+  read(series, options, network, facts);
+  leading_ = network.shape().leading_rows;
   first_token_ = 0;
 
   int most = 0;
   std::size_t best = contexts_.size();
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
-    const int common = common_patches(contexts_[i], series.num_variates, config.patch_size);
+    const int common =
+        common_patches(contexts_[i], series.num_variates, network.shape().input_width);
     if (common <= most) continue;
     most = common;
     best = i;
@@ -120,16 +122,16 @@ bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
     chosen = std::move(contexts_[best]);
     contexts_.erase(contexts_.begin() + static_cast<std::ptrdiff_t>(best));
     // The last token is computed in any case: its output is what the forecast is made of.
-    first_token_ = labels_ + std::min(most, next_.shape.num_patches - 1);
+    first_token_ = leading_ + std::min(most, next_.shape.num_patches - 1);
   }
   chosen.start = origin + next_.shape.first;
-  const int num_tokens = labels_ + next_.shape.num_patches;
-  const int capacity = std::max(chosen.capacity, round_up_positions(size_class(num_tokens)));
+  const int num_tokens = leading_ + next_.shape.num_patches;
+  const int capacity = std::max(chosen.capacity, round_up_positions(size_class(num_tokens + room)));
   const std::size_t variates = series.num_variates;
   const std::size_t bytes = variates * layout.floats(capacity) * sizeof(float) +
-                            next_.scaled.size() * sizeof(float) +
+                            next_.inputs.size() * sizeof(float) +
                             next_.ids.size() * sizeof(std::int64_t);
-  if (!make_room(bytes, chosen.start, config.patch_size)) return false;
+  if (!make_room(bytes, chosen.start, facts.patch)) return false;
   if (capacity > chosen.capacity) grow(chosen, capacity, series.num_variates, layout);
   floats_per_variate_ = layout.floats(capacity);
   contexts_.push_back(std::move(chosen));
@@ -146,8 +148,8 @@ void KeptContexts::begin() noexcept { contexts_.back().valid_tokens = first_toke
 void KeptContexts::commit() noexcept {
   Context& context = contexts_.back();
   context.num_patches = next_.shape.num_patches;
-  context.valid_tokens = labels_ + context.num_patches;
-  std::swap(context.scaled, next_.scaled);
+  context.valid_tokens = leading_ + context.num_patches;
+  std::swap(context.inputs, next_.inputs);
   std::swap(context.ids, next_.ids);
 }
 

@@ -1,9 +1,9 @@
-// What the network made of the contexts of one growing series, kept so that a longer context goes
-// on where an earlier one ended.
+// Keys and values of the contexts of one growing series, kept so that a longer context goes on
+// where an earlier one ended.
 //
 // Keys and values of a token depend on what the network reads up to it and on nothing else. So a
-// kept beginning is used exactly as far as those inputs, already scaled, are the same bits: no
-// reasoning about scalers, fillings or padding is needed, and none can be wrong.
+// kept beginning is used exactly as far as those inputs are the same bits: no reasoning about
+// scalers, fillings or padding is needed, and none can be wrong.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "forecast/scaler.h"
 #include "forecast/series.h"
-#include "model/toto1.h"
+#include "model/architecture.h"
 
 namespace toto {
 
@@ -26,17 +25,17 @@ class KeptContexts {
   // Writes and scales the context of `series` and finds the kept one that shares most with it;
   // makes room for a new one if none does. False if a context of this size is beyond the limit:
   // then nothing is kept and everything must be computed. `origin` counts the points dropped before
-  // the series' first.
-  bool prepare(const Series& series, std::uint64_t origin, const ForecastOptions& options,
-               const Toto1& model);
+  // the series' first, `room` the positions that passes will take behind the context.
+  bool prepare(const Series& series, std::uint64_t origin, const ForecastOptions& options, int room,
+               const Network& network, const ModelFacts& facts);
 
   // Of the prepared context. [variate] first in all of them.
   const ContextShape& shape() const { return next_.shape; }
   int first_token() const { return first_token_; }              // the first to be computed
-  const float* scaled() const { return next_.scaled.data(); }   // [variate][patch][patch_size]
+  const float* inputs() const { return next_.inputs.data(); }   // [variate][patch][input_width]
   const std::int64_t* ids() const { return next_.ids.data(); }  // [variate][patch]
   std::span<const ScalerState> scalers() const { return next_.scalers; }
-  std::span<const double> loc() const { return next_.loc; }  // [variate][patch_size], last patch
+  std::span<const double> loc() const { return next_.loc; }  // [variate][step], last patch
   std::span<const double> scale() const { return next_.scale; }
   KvSpan prefix(int variate);
 
@@ -49,7 +48,7 @@ class KeptContexts {
 
  private:
   struct Inputs {
-    std::vector<float> scaled;
+    std::vector<float> inputs;
     std::vector<std::int64_t> ids;
     ContextShape shape;
     std::vector<ScalerState> scalers;
@@ -59,22 +58,23 @@ class KeptContexts {
     std::uint64_t start = 0;  // of its first point, dropped ones counted
     int num_patches = 0;      // of its inputs, for their strides
     int valid_tokens = 0;     // whose keys and values can be relied on
-    std::vector<float> scaled;
+    std::vector<float> inputs;
     std::vector<std::int64_t> ids;
     int capacity = 0;  // positions
     Buffer<float> keys_and_values;
     std::size_t bytes() const noexcept;
   };
 
-  void read(const Series& series, const ForecastOptions& options, const Config& config);
-  int common_patches(const Context& context, int num_variates, int patch_size) const noexcept;
-  bool make_room(std::size_t bytes, std::uint64_t start, int patch_size);
+  void read(const Series& series, const ForecastOptions& options, const Network& network,
+            const ModelFacts& facts);
+  int common_patches(const Context& context, int num_variates, int input_width) const noexcept;
+  bool make_room(std::size_t bytes, std::uint64_t start, int patch);
   static void grow(Context& context, int capacity, int num_variates, const KvLayout& layout);
 
   std::size_t max_bytes_;
-  std::vector<Context> contexts_;  // the one in use last stands last
+  std::vector<Context> contexts_;  // the one used last is the last
   Inputs next_;
-  int labels_ = 0;
+  int leading_ = 0;  // rows before the first patch
   int first_token_ = 0;
   std::size_t floats_per_variate_ = 0;
 };

@@ -1,9 +1,11 @@
 // Names of the public choices, as the command line, the wire and Python spell them.
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "kernels/kernels.h"
 
 namespace toto {
 namespace {
@@ -17,20 +19,17 @@ constexpr Names<Mode, 4> kModes = {{{"reference", Mode::reference},
                                     {"max-autotune", Mode::max_autotune}}};
 constexpr Names<DType, 4> kDTypes = {
     {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"int8", DType::int8}}};
-constexpr Names<Isa, 4> kIsas = {{{"auto", Isa::automatic},
-                                  {"reference", Isa::reference},
-                                  {"avx2", Isa::avx2},
-                                  {"avx512", Isa::avx512}}};
+constexpr std::string_view kAutomatic = "auto";
 constexpr Names<Decode, 2> kDecodes = {{{"sample", Decode::sample}, {"mean", Decode::mean}}};
 constexpr Names<Missing, 3> kMissings = {
     {{"ffill", Missing::ffill}, {"linear", Missing::linear}, {"mask", Missing::mask}}};
 
-template <typename T, std::size_t N>
-T find(const Names<T, N>& names, std::string_view name, std::string_view what) {
-  std::array<std::string_view, N> choices;
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i].first == name) return names[i].second;
-    choices[i] = names[i].first;
+template <typename Table>
+auto find(const Table& names, std::string_view name, std::string_view what) {
+  std::vector<std::string_view> choices;
+  for (const auto& [known, value] : names) {
+    if (known == name) return value;
+    choices.push_back(known);
   }
   fail(ErrorCode::invalid_argument, "unknown {} \"{}\"; the choices are {}{}", what, name,
        fmt::join(choices, ", "), did_you_mean(name, choices));
@@ -50,10 +49,20 @@ std::string_view version() noexcept { return TOTO_VERSION; }
 
 std::string_view name_of(Mode mode) noexcept { return name_in(kModes, mode); }
 std::string_view name_of(DType dtype) noexcept { return name_in(kDTypes, dtype); }
-std::string_view name_of(Isa isa) noexcept { return name_in(kIsas, isa); }
+std::string_view name_of(Isa isa) noexcept {
+  if (isa == Isa::automatic) return kAutomatic;
+  for (const IsaRow& row : isa_rows()) {
+    if (row.isa == isa) return row.name;
+  }
+  return "?";
+}
 Mode parse_mode(std::string_view name) { return find(kModes, name, "mode"); }
 DType parse_dtype(std::string_view name) { return find(kDTypes, name, "dtype"); }
-Isa parse_isa(std::string_view name) { return find(kIsas, name, "isa"); }
+Isa parse_isa(std::string_view name) {
+  std::vector<std::pair<std::string_view, Isa>> names = {{kAutomatic, Isa::automatic}};
+  for (const IsaRow& row : isa_rows()) names.emplace_back(row.name, row.isa);
+  return find(names, name, "isa");
+}
 Decode parse_decode(std::string_view name) { return find(kDecodes, name, "decode"); }
 Missing parse_missing(std::string_view name) { return find(kMissings, name, "missing-value rule"); }
 

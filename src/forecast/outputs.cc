@@ -4,31 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/elementary.h"
 #include "base/error.h"
-#include "forecast/mixture_cdf.h"
 #include "forecast/summary.h"
 
 namespace toto {
 namespace {
-
-// max(softplus(x), eps) with eps the dtype's (distribution.py), softplus as torch computes it: the
-// identity above its threshold.
-template <typename T>
-double positive(double x) noexcept {
-  constexpr double kThreshold = 20;
-  const double power = elementary::exp(x), one = 1 + power;
-  const double softplus = x > kThreshold ? x : elementary::log1p_given(power, one, 1 / one);
-  return std::max(softplus, static_cast<double>(std::numeric_limits<T>::epsilon()));
-}
-
-// What the head said about one step, its bias included.
-template <typename T>
-struct HeadOutput {
-  const T* raw;
-  const double* bias;  // or null
-  double operator[](std::size_t i) const { return bias != nullptr ? raw[i] + bias[i] : raw[i]; }
-};
 
 // One place to write to: [variate][step], and [quantile][variate][step].
 struct Cell {
@@ -76,38 +56,10 @@ void prepare_output(const Series& series, int context_length, int num_paths,
   out.samples.resize(options.keep_samples ? plane * out.num_samples : 0);
 }
 
-std::size_t output_bytes(const Series& series, int num_paths,
-                         const ForecastOptions& options) noexcept {
-  const std::size_t samples =
-      options.keep_samples && options.decode != Decode::mean ? std::size_t(num_paths) : 0;
-  return std::size_t(series.num_variates) * options.horizon *
-         (3 + options.quantiles.size() + samples) * sizeof(float);
-}
-
 std::size_t held_bytes(const Forecast& out) noexcept {
   return (out.mean.capacity() + out.median.capacity() + out.point.capacity() +
           out.quantiles.capacity() + out.samples.capacity()) *
          sizeof(float);
-}
-
-template <typename T>
-StudentMixture step_distribution(const Config& config, const T* raw, const double* bias, double loc,
-                                 double scale, std::span<double> workspace) noexcept {
-  const std::size_t k = config.num_components;
-  const auto part = [&](std::size_t i) { return workspace.subspan(i * k, k); };
-  const std::span<double> df = part(0), locs = part(1), scales = part(2), logits = part(3);
-  const HeadOutput<T> head{raw, bias};
-  for (std::size_t i = 0; i < k; ++i) {
-    df[i] = 2.0 + positive<T>(head[i]);
-    locs[i] = head[k + i];
-    scales[i] = positive<T>(head[2 * k + i]);
-  }
-  MixtureParameters<double> parameters{.df = df, .loc = locs, .scale = scales, .logits = {}};
-  if (config.head == HeadKind::mixture_of_student_t) {
-    for (std::size_t i = 0; i < k; ++i) logits[i] = head[3 * k + i];
-    parameters.logits = logits;
-  }
-  return StudentMixture(workspace.subspan(4 * k), parameters, {.shift = loc, .stretch = scale});
 }
 
 void fail_not_finite(const Series& series) {
@@ -117,10 +69,9 @@ void fail_not_finite(const Series& series) {
        series.id);
 }
 
-void write_exact(const StudentMixture& mixture, const ForecastOptions& options, int variate,
+void write_exact(const StepDistribution& distribution, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept {
-  const MixtureCdf distribution(mixture);
-  write_cell(distribution, mixture.mean(), options, Cell(variate, step, out));
+  write_cell(distribution, distribution.mean(), options, Cell(variate, step, out));
 }
 
 void write_sampled(std::span<float> samples, const ForecastOptions& options, int variate, int step,
@@ -151,42 +102,27 @@ T without_extremes(double value) noexcept {
   return std::fabs(rounded) < kLargest ? rounded : T{0};  // NaN compares false
 }
 
-template <typename T>
-void fill_trace(const Config& config, int num_variates, const T* raw, std::size_t raw_stride,
-                const double* bias, const double* loc, const double* scale, Trace& trace) {
-  const std::size_t patch = config.patch_size, k = config.num_components;
-  const std::size_t steps = num_variates * patch;
-  trace.num_variates = num_variates;
-  trace.patch_size = config.patch_size;
-  trace.num_components = config.num_components;
-  trace.loc.assign(loc, loc + steps);
-  trace.scale.assign(scale, scale + steps);
-  const bool mixture = config.head == HeadKind::mixture_of_student_t;
-  for (auto* values : {&trace.df, &trace.component_loc, &trace.component_scale})
-    values->resize(steps * k);
-  trace.logits.resize(mixture ? steps * k : 0);
-  for (std::size_t step = 0; step < steps; ++step) {
-    const std::size_t at = step % patch * config.params_per_step();
-    const HeadOutput<T> head{raw + step / patch * raw_stride + at,
-                             bias != nullptr ? bias + at : nullptr};
-    for (std::size_t i = 0; i < k; ++i) {
-      trace.df[step * k + i] = 2.0 + positive<T>(head[i]);
-      trace.component_loc[step * k + i] = head[k + i];
-      trace.component_scale[step * k + i] = positive<T>(head[2 * k + i]);
-      if (mixture) trace.logits[step * k + i] = head[3 * k + i];
+TraceArray empty_quantile_trace(int num_variates, int horizon, const ModelFacts& facts) {
+  const std::size_t size = facts.levels.size() * num_variates * horizon;
+  return {.name = "quantiles",
+          .shape = {static_cast<std::int64_t>(facts.levels.size()), num_variates, horizon},
+          .values = std::vector<double>(size),
+          .variate_axis = 1,
+          .step_axis = 2};
+}
+
+void set_quantile_trace(const StepDistribution& distribution, int variate, int step,
+                        const ModelFacts& facts, Trace& trace) noexcept {
+  for (TraceArray& array : trace.arrays) {
+    if (array.name != "quantiles") continue;
+    const std::size_t horizon = array.shape[2], plane = array.shape[1] * array.shape[2];
+    for (std::size_t q = 0; q < facts.levels.size(); ++q) {
+      array.values[q * plane + variate * horizon + step] = distribution.quantile(facts.levels[q]);
     }
   }
 }
 
-template StudentMixture step_distribution(const Config&, const float*, const double*, double,
-                                          double, std::span<double>) noexcept;
-template StudentMixture step_distribution(const Config&, const double*, const double*, double,
-                                          double, std::span<double>) noexcept;
 template float without_extremes<float>(double) noexcept;
 template double without_extremes<double>(double) noexcept;
-template void fill_trace(const Config&, int, const float*, std::size_t, const double*,
-                         const double*, const double*, Trace&);
-template void fill_trace(const Config&, int, const double*, std::size_t, const double*,
-                         const double*, const double*, Trace&);
 
 }  // namespace toto

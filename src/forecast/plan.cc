@@ -4,23 +4,50 @@
 
 namespace toto {
 
-PathPlan::PathPlan(const ForecastOptions& options, int patch_size)
-    : exact_first_patch(options.num_samples == 0),
-      decode_patches((options.horizon - 1) / patch_size),
-      follows_mean(options.decode == Decode::mean) {
+PathPlan::PathPlan(const ForecastOptions& options, const ModelFacts& facts)
+    : follows_mean(options.decode == Decode::mean) {
+  const int num_patches = (options.horizon - 1) / facts.patch + 1;
+  if (facts.block != 0) block_patches = std::min(num_patches, facts.block / facts.patch);
+  if (facts.block == 0) block_patches = num_patches;
+  decode_patches = num_patches - block_patches;
+  const bool feeds_back = decode_patches > 0;
+  path_steps = feeds_back ? num_patches * facts.patch : options.horizon;
   if (follows_mean) {
-    num_paths = decode_patches > 0 ? 1 : 0;
+    num_paths = facts.can_sample && feeds_back ? 1 : 0;
   } else if (options.num_samples > 0) {
     num_paths = options.num_samples;
-  } else if (decode_patches > 0 || options.keep_samples) {
+  } else if ((facts.can_sample && feeds_back) || options.keep_samples) {
     num_paths = kDefaultPaths;
   }
-  path_steps = decode_patches > 0 ? (decode_patches + 1) * patch_size : options.horizon;
+  forks = facts.can_sample;
+  context_room = forks ? query_rows() : query_rows() + decode_patches;
+  if (!facts.can_sample) {
+    stored_paths = feeds_back ? 1 : 0;
+    exact_steps = options.horizon;
+    return;
+  }
+  stored_paths = num_paths;
   if (follows_mean) {
     exact_steps = options.horizon;
-  } else if (exact_first_patch) {
-    exact_steps = std::min(options.horizon, patch_size);
+  } else if (options.num_samples == 0) {
+    exact_steps = facts.exact_steps(options.horizon);
   }
+}
+
+int planned_paths(const ForecastOptions& options, const ModelFacts& facts) noexcept {
+  return PathPlan(options, facts).num_paths;
+}
+
+int exact_steps(const ForecastOptions& options, const ModelFacts& facts) noexcept {
+  return PathPlan(options, facts).exact_steps;
+}
+
+double answer_bytes(double num_variates, const ForecastOptions& options,
+                    const ModelFacts& facts) noexcept {
+  const bool samples = options.keep_samples && options.decode != Decode::mean;
+  const double a_step = 3 + static_cast<double>(options.quantiles.size()) +  // mean, median, point
+                        (samples ? planned_paths(options, facts) : 0);
+  return a_step * options.horizon * num_variates * sizeof(float);
 }
 
 Group take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
@@ -28,7 +55,7 @@ Group take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
   std::size_t count = 0;
   for (SeriesPlan& plan : rest) {
     const int variates = plan.series->num_variates;
-    const std::size_t path_bytes = sizeof(float) * paths.num_paths * paths.path_steps *
+    const std::size_t path_bytes = sizeof(float) * paths.stored_paths * paths.path_steps *
                                    static_cast<std::size_t>(group.num_sequences + variates);
     const bool fits =
         std::int64_t{group.row_room} + std::int64_t{variates} * plan.row_room <= kPrefillRows;

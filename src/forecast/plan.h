@@ -1,5 +1,5 @@
-// What one call will do, decided before anything is computed: how many paths, which series travel
-// together, how much memory.
+// What one call will do, decided before anything is computed: how many paths, which series are
+// batched, how much memory.
 #pragma once
 
 #include <span>
@@ -7,22 +7,30 @@
 
 #include "forecast/kept_contexts.h"
 #include "forecast/series.h"
-#include "model/config.h"
 #include "toto/toto.h"
 
 namespace toto {
 
-// How the paths beyond the first patch are made.
+// How a forecast is made: what is drawn, what is fed back, and what is reported exactly.
 struct PathPlan {
-  PathPlan(const ForecastOptions& options, int patch_size);
-  bool exact_first_patch =
-      true;                // mean and quantiles of the first patch straight from its distribution
-  int num_paths = 0;       // 0: nothing is drawn; 1 with decode mean
-  int decode_patches = 0;  // patches beyond the first
-  int path_steps = 0;      // steps a path holds: what is fed back or reported
+  PathPlan() = default;
+  PathPlan(const ForecastOptions& options, const ModelFacts& facts);
+  int num_paths = 0;          // drawn, or the one path of means; 0: nothing is drawn
+  int stored_paths = 0;       // that are kept step by step, to be fed back or summarised
+  int block_patches = 1;      // patches of the first block: what the first pass forecasts
+  int decode_patches = 0;     // patches beyond it
+  int path_steps = 0;         // steps a path holds: what is fed back or reported
   bool follows_mean = false;  // the one path is the mean
-  // Steps that are reported exactly: all of a mean path, the first patch of sampled ones, or none.
+  // Steps that are reported exactly: all of a path of means or medians, the first block of sampled
+  // ones, or none.
   int exact_steps = 0;
+
+  bool forks = false;    // paths share a context and have their own keys and values behind it
+  int context_room = 0;  // positions taken behind a context, in its own memory
+
+  int query_rows() const { return block_patches - 1; }  // behind a context: patches to predict
+  // Positions of the passes beyond the first block whose factors are kept for each series.
+  int decode_positions() const { return forks ? decode_patches : block_patches + query_rows(); }
 };
 
 // One series of a call, and what earlier calls of its session left behind, if it has one.
@@ -37,9 +45,9 @@ struct SeriesPlan {
   Forecast* out = nullptr;
   KeptContexts* kept = nullptr;  // holds the context, its keys and its values, instead of the arena
   ContextShape context;
-  const float* scaled = nullptr;      // [variate][patch][patch_size], what the network reads
+  const float* inputs = nullptr;      // [variate][patch][input_width], what the network reads
   const std::int64_t* ids = nullptr;  // [variate][patch]
-  int num_tokens = 0;                 // positions of the context, a variate label included
+  int num_tokens = 0;                 // positions of the context, leading rows included
   int first_token = 0;                // those before it are kept
   int token_room = 0;                 // positions that memory is laid out for
   int row_room = 0;                   // the same of those to be computed

@@ -9,227 +9,219 @@
 #include "base/random.h"
 #include "base/stopwatch.h"
 #include "forecast/outputs.h"
-#include "forecast/scaler.h"
+#include "forecast/passes.h"
 #include "forecast/series.h"
 
 namespace toto {
 namespace {
 
-// One series on its way into the future. Copying it forks a path.
-template <typename T>
-class Path {
+class ReferenceForecast {
  public:
-  Path(const ReferenceToto1<T>& model, const Series& series, const ForecastOptions& options,
-       bool use_cache)
-      : config_(&model.config()),
-        num_variates_(series.num_variates),
-        num_exogenous_(series.num_exogenous),
-        use_cache_(use_cache) {
-    const int patch = config_->patch_size;
-    const ContextShape shape = context_shape(series, options.max_context, patch);
-    const int padded = shape.padded(patch);
-    std::vector<float> values(std::size_t(num_variates_) * padded);
-    std::vector<std::uint8_t> mask(values.size());
-    std::vector<std::int64_t> ids(std::size_t(num_variates_) * shape.num_patches);
-    write_context(series, shape, options.missing, patch, values.data(), mask.data(), ids.data());
-    loc.resize(std::size_t(num_variates_) * patch);
-    scale.resize(loc.size());
-    for (int v = 0; v < num_variates_; ++v) {
-      const std::vector<T> x(values.begin() + std::ptrdiff_t(v) * padded,
-                             values.begin() + std::ptrdiff_t(v + 1) * padded);
-      const std::span<const std::uint8_t> m(mask.data() + std::size_t(v) * padded, padded);
-      scalers_.push_back(start_scaler<T>(*config_, x, m));
-      scaled_.emplace_back(padded);
-      const auto first_id = ids.begin() + std::ptrdiff_t(v) * shape.num_patches;
-      ids_.emplace_back(first_id, first_id + shape.num_patches);
-      for (int t = 0; t < padded; t += patch) {
-        scale_patch(*config_, scalers_[v], x.data() + t, m.data() + t, scaled_[v].data() + t,
-                    loc.data() + std::size_t(v) * patch, scale.data() + std::size_t(v) * patch);
-      }
-    }
-    new_patches_ = shape.num_patches;
-  }
+  ReferenceForecast(const ReferenceRun& run, const Series& series, const ForecastOptions& options,
+                    ThreadPool& pool, Forecast& out, Trace* trace)
+      : run_(run),
+        series_(series),
+        options_(options),
+        pool_(pool),
+        out_(out),
+        trace_(trace),
+        plan_(options, run.facts),
+        stream_(options.independent_streams ? stream_of(series.id) : 0) {}
 
-  // What the head says about the next patch: [variate][step][parameter][component], raw.
-  std::vector<T> predict(const ReferenceToto1<T>& model, ThreadPool& pool,
-                         const std::function<void()>& check) {
-    const int patch = config_->patch_size;
-    const int all = static_cast<int>(ids_[0].size());
-    const int count = use_cache_ ? new_patches_ : all;
-    std::vector<T> scaled;
-    std::vector<std::int64_t> ids;
-    for (int v = 0; v < num_variates_; ++v) {
-      scaled.insert(scaled.end(), scaled_[v].end() - std::ptrdiff_t(count) * patch,
-                    scaled_[v].end());
-      ids.insert(ids.end(), ids_[v].end() - count, ids_[v].end());
-    }
-    return model.forward({.num_variates = num_variates_,
-                          .num_patches = count,
-                          .scaled = scaled,
-                          .ids = ids,
-                          .num_exogenous = num_exogenous_,
-                          .check = check},
-                         use_cache_ ? &cache_ : nullptr, pool);
-  }
-
-  // Appends a patch of values, [variate][step].
-  void append(const std::vector<T>& values) {
-    const int patch = config_->patch_size;
-    for (int v = 0; v < num_variates_; ++v) {
-      const std::size_t at = std::size_t(v) * patch;
-      scaled_[v].resize(scaled_[v].size() + patch);
-      scale_patch(*config_, scalers_[v], values.data() + at, nullptr,
-                  &scaled_[v].back() - (patch - 1), loc.data() + at, scale.data() + at);
-      ids_[v].push_back(ids_[v].back());
-    }
-    new_patches_ = 1;
-  }
-
-  std::vector<double> loc, scale;  // [variate][step], the affine transform of the next patch
+  void start();
+  void finish();
 
  private:
-  const Config* config_;
-  int num_variates_;
-  int num_exogenous_;
-  bool use_cache_;
-  std::vector<ScalerState> scalers_;            // [variate]
-  std::vector<std::vector<T>> scaled_;          // [variate][time]
-  std::vector<std::vector<std::int64_t>> ids_;  // [variate][patch]
-  int new_patches_ = 0;                         // not in the cache yet
-  ReferenceCache<T> cache_;
+  void check_cancelled() const {
+    if (options_.cancelled && options_.cancelled())
+      fail(ErrorCode::cancelled, "the forecast was cancelled");
+  }
+  // What is fed back is a number of the oracle's own precision.
+  double rounded(double value) const {
+    return run_.in_double ? without_extremes<double>(value)
+                          : double{without_extremes<float>(value)};
+  }
+  double drawn(const StepDistribution& distribution, int variate, int path, int step) const {
+    return rounded(distribution.sample(random_words({.seed = options_.seed,
+                                                     .stream = stream_,
+                                                     .variate = static_cast<std::uint32_t>(variate),
+                                                     .sample = static_cast<std::uint32_t>(path),
+                                                     .step = static_cast<std::uint32_t>(step)})));
+  }
+  std::unique_ptr<OraclePath> read_context() const;
+  void report_first_block();
+  void follow_path(int number, std::vector<float>& paths);
+  void summarise(const std::vector<float>& paths);
+
+  const ReferenceRun& run_;
+  const Series& series_;
+  const ForecastOptions& options_;
+  ThreadPool& pool_;
+  Forecast& out_;
+  Trace* trace_;
+  PathPlan plan_;
+  std::uint64_t stream_;
+  std::unique_ptr<OraclePath> context_;
+  std::vector<double> memory_;    // of one step's distribution
+  std::vector<double> fed_back_;  // [variate][horizon], the path of means or medians
 };
 
-// Calls visit(variate, step of the patch, distribution) for everything the head said.
-template <typename T, typename Visit>
-void for_each_step(const Config& config, const std::vector<T>& raw, const Path<T>& path,
-                   const Visit& visit) {
-  std::vector<double> workspace(step_workspace_doubles(config.num_components));
-  for (std::size_t at = 0; at < path.loc.size(); ++at) {
-    const StudentMixture mixture =
-        step_distribution(config, raw.data() + at * config.params_per_step(), nullptr, path.loc[at],
-                          path.scale[at], workspace);
-    visit(static_cast<int>(at) / config.patch_size, static_cast<int>(at) % config.patch_size,
-          mixture);
+std::unique_ptr<OraclePath> ReferenceForecast::read_context() const {
+  const int patch = run_.facts.patch;
+  const ContextShape shape = context_shape(series_, options_.max_context, run_.facts);
+  const std::size_t variates = series_.num_variates, padded = shape.padded(patch);
+  std::vector<float> values(variates * padded);
+  std::vector<std::uint8_t> mask(values.size());
+  std::vector<std::int64_t> ids(variates * shape.num_patches);
+  write_context(series_, shape, options_.missing, patch, padded, values.data(), mask.data(),
+                ids.data());
+  return run_.oracle.begin({.num_variates = series_.num_variates,
+                            .num_exogenous = series_.num_exogenous,
+                            .num_patches = shape.num_patches,
+                            .values = values,
+                            .mask = mask,
+                            .ids = ids},
+                           run_.use_cache);
+}
+
+void ReferenceForecast::start() {
+  check_cancelled();
+  context_ = read_context();
+  context_->predict(plan_.block_patches, pool_, [this] { check_cancelled(); });
+  memory_.resize(context_->step_doubles());
+  fed_back_.resize(std::size_t(series_.num_variates) * options_.horizon);
+  if (trace_ != nullptr) {
+    context_->trace(*trace_);
+    if (!run_.facts.levels.empty()) {
+      trace_->arrays.push_back(
+          empty_quantile_trace(series_.num_variates, options_.horizon, run_.facts));
+    }
+  }
+  report_first_block();
+}
+
+void ReferenceForecast::report_first_block() {
+  const int steps = plan_.block_patches * run_.facts.patch;
+  for (int v = 0; v < series_.num_variates; ++v) {
+    for (int step = 0; step < steps; ++step) {
+      const StepDistribution distribution = context_->step(v, step, memory_);
+      if (!distribution.valid()) fail_not_finite(series_);
+      if (step >= options_.horizon) continue;
+      if (step < plan_.exact_steps) write_exact(distribution, options_, v, step, out_);
+      if (trace_ == nullptr) continue;
+      set_quantile_trace(distribution, v, step, run_.facts, *trace_);
+      fed_back_[std::size_t(v) * options_.horizon + step] = rounded(distribution.mean());
+    }
   }
 }
 
-// forecaster.py: known futures replace what was predicted before it is fed back; zero past the
-// horizon.
-template <typename T>
-void inject_known_future(const Series& series, int horizon, int first_step, int patch_size,
-                         std::vector<T>& values) {
-  if (series.future_exogenous.empty()) return;
-  for (int x = 0; x < series.num_exogenous; ++x) {
-    const int v = series.num_variates - series.num_exogenous + x;
-    for (int i = 0; i < patch_size; ++i) {
-      const int step = first_step + i;
-      values[std::size_t(v) * patch_size + i] =
-          step < horizon ? series.future_exogenous[std::size_t(x) * horizon + step] : T{0};
+// One path to the end of the horizon: drawn, or the mean or median of every step. Of a quantile
+// model draws are independent and nothing of them is fed back.
+void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
+  const int variates = series_.num_variates, horizon = options_.horizon;
+  int block_steps = plan_.block_patches * run_.facts.patch;
+  const bool draws = run_.facts.can_sample && !plan_.follows_mean;
+  const std::unique_ptr<OraclePath> path = context_->fork();
+  for (int first_step = 0;;) {
+    check_cancelled();
+    std::vector<double> values(std::size_t(variates) * block_steps);
+    for (int v = 0; v < variates; ++v) {
+      for (int i = 0; i < block_steps; ++i) {
+        const int step = first_step + i;
+        const StepDistribution distribution = path->step(v, i, memory_);
+        double& value = values[std::size_t(v) * block_steps + i];
+        if (draws) {
+          value = drawn(distribution, v, number, step);
+          continue;
+        }
+        value = rounded(distribution.mean());
+        if (step >= horizon) continue;
+        if (first_step > 0) {
+          write_exact(distribution, options_, v, step, out_);
+          if (trace_ != nullptr) set_quantile_trace(distribution, v, step, run_.facts, *trace_);
+        }
+        fed_back_[std::size_t(v) * horizon + step] = value;
+        for (int n = 0; n < out_.num_samples && !out_.samples.empty(); ++n) {
+          out_.samples[(std::size_t(v) * out_.num_samples + n) * horizon + step] =
+              static_cast<float>(drawn(distribution, v, n, step));
+        }
+      }
+    }
+    // forecaster.py: known futures replace what was predicted before it is fed back; zero past the
+    // horizon.
+    for (int v = 0; v < variates; ++v) {
+      for (int i = 0; i < block_steps && is_known(series_, v); ++i) {
+        const int step = first_step + i, x = v - (variates - series_.num_exogenous);
+        values[std::size_t(v) * block_steps + i] =
+            step < horizon ? series_.future_exogenous[std::size_t(x) * horizon + step] : 0;
+      }
+      for (int i = 0; i < block_steps && first_step + i < plan_.path_steps; ++i) {
+        const std::size_t at = std::size_t(v) * plan_.path_steps + first_step + i;
+        if (!paths.empty()) {
+          paths[at * plan_.stored_paths + number] =
+              static_cast<float>(values[std::size_t(v) * block_steps + i]);
+        }
+      }
+    }
+    first_step += block_steps;
+    if (first_step >= horizon) break;
+    path->append(values);
+    const int left = (horizon - first_step - 1) / run_.facts.patch + 1;
+    const int patches = std::min(plan_.block_patches, left);
+    path->predict(patches, pool_, [this] { check_cancelled(); });
+    block_steps = patches * run_.facts.patch;
+  }
+}
+
+void ReferenceForecast::summarise(const std::vector<float>& paths) {
+  const int horizon = options_.horizon;
+  std::vector<float> samples(plan_.stored_paths);
+  for (int v = 0; v < series_.num_variates; ++v) {
+    for (int step = 0; step < horizon && plan_.stored_paths > 0; ++step) {
+      const float* from =
+          paths.data() + (std::size_t(v) * plan_.path_steps + step) * plan_.stored_paths;
+      for (int p = 0; p < plan_.num_paths && run_.facts.can_sample && !out_.samples.empty(); ++p) {
+        out_.samples[(std::size_t(v) * plan_.num_paths + p) * horizon + step] = from[p];
+      }
+      if (step < plan_.exact_steps) continue;
+      std::copy_n(from, plan_.stored_paths, samples.begin());
+      write_sampled(samples, options_, v, step, out_);
     }
   }
+}
+
+void ReferenceForecast::finish() {
+  const std::size_t num_values =
+      std::size_t(series_.num_variates) * plan_.path_steps * plan_.stored_paths;
+  require_memory(num_values * sizeof(float), "this forecast",
+                 "use fewer samples or a shorter horizon");
+  std::vector<float> paths(num_values);  // [variate][step][path]
+  // A quantile model has one path, which its samples are drawn along.
+  const int num_paths = run_.facts.can_sample ? plan_.num_paths : 1;
+  for (int p = 0; p < num_paths; ++p) follow_path(p, paths);
+  summarise(paths);
+  write_known_future(series_, options_, out_);
+  if (trace_ == nullptr) return;
+  std::copy(series_.future_exogenous.begin(), series_.future_exogenous.end(),
+            fed_back_.end() - std::ptrdiff_t(series_.future_exogenous.size()));
+  trace_->arrays.push_back({.name = run_.facts.can_sample ? "mean" : "median",
+                            .shape = {series_.num_variates, options_.horizon},
+                            .values = std::move(fed_back_),
+                            .step_axis = 1});
 }
 
 }  // namespace
 
-template <typename T>
-void reference_forecast(const ReferenceToto1<T>& model, const Series& series,
-                        const ForecastOptions& options, bool use_cache, ThreadPool& pool,
-                        Forecast& out, Timings& timings, Trace* trace) {
-  const Config& config = model.config();
-  const int patch = config.patch_size, horizon = options.horizon, variates = series.num_variates;
-  const PathPlan plan(options, patch);
-  const std::uint64_t stream = options.independent_streams ? stream_of(series.id) : 0;
-  const std::function<void()> check_cancelled = [&options] {
-    if (options.cancelled && options.cancelled())
-      fail(ErrorCode::cancelled, "the forecast was cancelled");
-  };
-
-  check_cancelled();
-  if (trace != nullptr) trace->mean.resize(std::size_t(variates) * horizon);
+void reference_forecast(const ReferenceRun& run, const Series& series,
+                        const ForecastOptions& options, ThreadPool& pool, Forecast& out,
+                        Timings& timings, Trace* trace) {
+  ReferenceForecast forecast(run, series, options, pool, out, trace);
   const auto start = std::chrono::steady_clock::now();
-  Path<T> context(model, series, options, use_cache);
-  const std::vector<T> first = context.predict(model, pool, check_cancelled);
-  if (trace != nullptr) {
-    fill_trace(config, variates, first.data(), std::size_t(patch) * config.params_per_step(),
-               nullptr, context.loc.data(), context.scale.data(), *trace);
-  }
-  for_each_step(config, first, context, [&](int v, int step, const StudentMixture& mixture) {
-    if (!mixture.valid()) fail_not_finite(series);
-    if (step < std::min(plan.exact_steps, horizon)) write_exact(mixture, options, v, step, out);
-    if (trace != nullptr && step < horizon) {
-      trace->mean[std::size_t(v) * horizon + step] = without_extremes<T>(mixture.mean());
-    }
-  });
+  forecast.start();
   timings.prefill += milliseconds_since(start);
-
   const auto decode_start = std::chrono::steady_clock::now();
-  const std::size_t num_values = std::size_t(variates) * plan.path_steps * plan.num_paths;
-  require_memory(num_values * sizeof(float), "this forecast",
-                 "use fewer samples or a shorter horizon");
-  std::vector<float> paths(num_values);  // [variate][step][path]
-  for (int p = 0; p < plan.num_paths; ++p) {
-    Path<T> path = context;
-    std::vector<T> raw = first;
-    for (int first_step = 0; first_step < horizon; first_step += patch) {
-      check_cancelled();
-      std::vector<T> values(std::size_t(variates) * patch);
-      for_each_step(config, raw, path, [&](int v, int i, const StudentMixture& mixture) {
-        const int step = first_step + i;
-        T& value = values[std::size_t(v) * patch + i];
-        if (!plan.follows_mean) {
-          value = without_extremes<T>(
-              mixture.sample(random_words({.seed = options.seed,
-                                           .stream = stream,
-                                           .variate = static_cast<std::uint32_t>(v),
-                                           .sample = static_cast<std::uint32_t>(p),
-                                           .step = static_cast<std::uint32_t>(step)})));
-          return;
-        }
-        value = without_extremes<T>(mixture.mean());
-        if (step >= horizon) return;
-        if (first_step > 0) write_exact(mixture, options, v, step, out);
-        if (trace != nullptr) trace->mean[std::size_t(v) * horizon + step] = value;
-      });
-      inject_known_future(series, horizon, first_step, patch, values);
-      for (int v = 0; v < variates; ++v) {
-        for (int i = 0; i < patch && first_step + i < plan.path_steps; ++i) {
-          paths[(std::size_t(v) * plan.path_steps + first_step + i) * plan.num_paths + p] =
-              static_cast<float>(values[std::size_t(v) * patch + i]);
-        }
-      }
-      if (first_step + patch >= horizon) break;
-      path.append(values);
-      raw = path.predict(model, pool, check_cancelled);
-    }
-  }
-
-  std::vector<float> samples(plan.num_paths);
-  for (int v = 0; v < variates; ++v) {
-    for (int step = 0; step < horizon && plan.num_paths > 0; ++step) {
-      const float* from = paths.data() + (std::size_t(v) * plan.path_steps + step) * plan.num_paths;
-      if (options.keep_samples) {
-        for (int p = 0; p < plan.num_paths; ++p) {
-          out.samples[(std::size_t(v) * plan.num_paths + p) * horizon + step] = from[p];
-        }
-      }
-      if (step < plan.exact_steps) continue;
-      std::copy_n(from, plan.num_paths, samples.begin());
-      write_sampled(samples, options, v, step, out);
-    }
-  }
-  write_known_future(series, options, out);
-  if (trace != nullptr && !series.future_exogenous.empty()) {
-    std::copy(series.future_exogenous.begin(), series.future_exogenous.end(),
-              trace->mean.end() - std::ptrdiff_t(series.future_exogenous.size()));
-  }
+  forecast.finish();
   timings.decode += milliseconds_since(decode_start);
 }
-
-template void reference_forecast(const ReferenceToto1<float>&, const Series&,
-                                 const ForecastOptions&, bool, ThreadPool&, Forecast&, Timings&,
-                                 Trace*);
-template void reference_forecast(const ReferenceToto1<double>&, const Series&,
-                                 const ForecastOptions&, bool, ThreadPool&, Forecast&, Timings&,
-                                 Trace*);
 
 }  // namespace toto

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "forecast/summary.h"
-#include "model/rotary.h"
 
 namespace toto {
 namespace {
@@ -174,7 +173,9 @@ void validate_series(const Series& series, int horizon, int place) {
   check_values(series, place);
 }
 
-ContextShape context_shape(const Series& series, int max_context, int patch_size, int place) {
+ContextShape context_shape(const Series& series, int max_context, const ModelFacts& facts,
+                           int place) {
+  const int patch_size = facts.patch;
   const std::size_t length = series.length();
   ContextShape shape;
   shape.first = length > static_cast<std::size_t>(max_context) ? length - max_context : 0;
@@ -192,11 +193,11 @@ ContextShape context_shape(const Series& series, int max_context, int patch_size
   }
   const std::size_t used = length - shape.first;
   const std::size_t patches = (used + patch_size - 1) / patch_size;
-  if (patches > static_cast<std::size_t>(Rotary::kMaxPositions)) {
+  if (patches > static_cast<std::size_t>(facts.max_patches)) {
     fail(
         ErrorCode::invalid_argument,
         "{}: a context of {} points is {} patches, at most {} are supported; use a shorter context",
-        label_of(series, place), used, patches, Rotary::kMaxPositions);
+        label_of(series, place), used, patches, facts.max_patches);
   }
   shape.length = static_cast<int>(used);
   shape.num_patches = static_cast<int>(patches);
@@ -205,11 +206,12 @@ ContextShape context_shape(const Series& series, int max_context, int patch_size
 }
 
 void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch_size,
-                   float* values, std::uint8_t* mask, std::int64_t* ids) noexcept {
+                   std::size_t stride, float* values, std::uint8_t* mask,
+                   std::int64_t* ids) noexcept {
   const std::size_t length = series.length();
   const int padded = shape.padded(patch_size), padding = padded - shape.length;
   for (int v = 0; v < series.num_variates; ++v) {
-    float* x = values + std::size_t(v) * padded;
+    float* x = values + std::size_t(v) * stride;
     std::uint8_t* m = mask + std::size_t(v) * padded;
     const std::size_t from = v * length + shape.first;
     std::fill_n(x, padding, 0.0f);

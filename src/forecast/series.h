@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 
-#include "model/config.h"
 #include "toto/toto.h"
 
 namespace toto {
@@ -27,14 +26,15 @@ void validate_series(const Series& series, int horizon, int place = kByItself);
 // The last `max_context` steps, less leading steps at which no variate has a value yet (unless the
 // series has an explicit mask: then its layout is the caller's). Refuses group ids that change
 // inside a patch.
-ContextShape context_shape(const Series& series, int max_context, int patch_size,
+ContextShape context_shape(const Series& series, int max_context, const ModelFacts& facts,
                            int place = kByItself);
 
-// Writes the padded context of all variates: `values` and `mask` are [variate][padded], `ids`
-// [variate][patch]. Padding is zero with mask 0 (dataset.py: pad_array), ids repeat their first
-// value (pad_id_mask). Missing values are filled as asked, from values before the context too;
-// leading ones of a variate are masked.
+// Writes the padded context of all variates: `mask` is [variate][padded], `ids` [variate][patch],
+// `values` [variate] at a distance of `stride` floats, padded values each. Padding is zero with
+// mask 0 (dataset.py: pad_array), ids repeat their first value (pad_id_mask). Missing values are
+// filled as asked, from values before the context too; leading ones of a variate are masked.
 void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch_size,
-                   float* values, std::uint8_t* mask, std::int64_t* ids) noexcept;
+                   std::size_t stride, float* values, std::uint8_t* mask,
+                   std::int64_t* ids) noexcept;
 
 }  // namespace toto

@@ -6,8 +6,7 @@
 #include "base/memory.h"
 #include "forecast/outputs.h"
 #include "forecast/plan.h"
-#include "forecast/scaler.h"
-#include "model/toto1.h"
+#include "model/architecture.h"
 
 namespace toto {
 
@@ -20,12 +19,12 @@ struct LaneRow {
 
 struct State {
   // Per sequence: one variate of one series.
-  float* values = nullptr;  // [sequence] padded context, back to back, as are mask and ids; of a
-  std::uint8_t* mask =
-      nullptr;                  // session's series these three, and keys and values, are kept there
-  std::int64_t* ids = nullptr;  // one a patch
+  // Contexts, back to back; of a session's series these three, and keys and values, are kept there.
+  float* inputs = nullptr;       // [sequence][patch][input_width]
+  std::uint8_t* mask = nullptr;  // [sequence][patch][step]
+  std::int64_t* ids = nullptr;   // [sequence][patch]
   ScalerState* scalers = nullptr;
-  double* loc = nullptr;  // [sequence][patch_size] of the latest patch of the context
+  double* loc = nullptr;  // [sequence][patch] of the latest patch of the context
   double* scale = nullptr;
   KvSpan* prefixes = nullptr;  // keys and values of the context
   float* paths = nullptr;      // [sequence][step][path]
@@ -37,18 +36,19 @@ struct State {
   SpaceGroup* output_groups = nullptr;
   int* group_rows = nullptr;
   int* output_group_rows = nullptr;
-  float* patches = nullptr;  // [row][patch_size], scaled
-  Toto1::Workspace network;
-  float* rotary = nullptr;  // [token] factors of the context's positions
+  ConstantRow* constants = nullptr;
+  float* rows = nullptr;  // [row][input_width]
+  Workspace network;
+  float* positions = nullptr;  // [token] factors of the positions of context and query rows
 
-  // Decoding.
+  // Sampled paths beyond the first block.
   int max_lane_rows = 0;
   LaneRow* lane_rows = nullptr;
   ScalerState* lane_scalers = nullptr;  // [row]
-  double* lane_loc = nullptr;           // [row][patch_size]
+  double* lane_loc = nullptr;           // [row][patch]
   double* lane_scale = nullptr;
-  KvSpan* tails = nullptr;         // [row] keys and values of what was decoded
-  float* decode_rotary = nullptr;  // [series][decode patch] factors
+  KvSpan* tails = nullptr;            // [row] keys and values of what was decoded
+  float* decode_positions = nullptr;  // [series][decode patch] factors
 
   // Per thread.
   double* step = nullptr;  // one step's distribution
@@ -64,7 +64,7 @@ struct State {
 };
 
 // Called twice: with a measuring arena to learn the size, then to hand out the pieces.
-State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const Toto1& model,
+State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const Network& network,
                   int num_threads);
 
 }  // namespace toto

@@ -91,7 +91,7 @@ double point_of(const Point& point, const SampleSummary& samples) noexcept {
   return aggregate(point, samples);
 }
 
-double point_of(const Point& point, const MixtureCdf& distribution) noexcept {
+double point_of(const Point& point, const StepDistribution& distribution) noexcept {
   return aggregate(point, distribution);
 }
 

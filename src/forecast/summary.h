@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "forecast/mixture_cdf.h"
+#include "model/step_distribution.h"
 #include "toto/toto.h"
 
 namespace toto {
@@ -29,7 +29,7 @@ class SampleSummary {
 };
 
 double point_of(const Point& point, const SampleSummary& samples) noexcept;
-double point_of(const Point& point, const MixtureCdf& distribution) noexcept;
+double point_of(const Point& point, const StepDistribution& distribution) noexcept;
 
 // Refuses a level, share, weight or count out of its range: Error(invalid_argument).
 void check_point(const Point& point);

@@ -16,12 +16,10 @@ constexpr const char* kNames[] = {"qkv", "out", "gate_up", "down", "head"};
 constexpr int kMost = 1 << 24;  // rows and tasks beyond it are nothing this program wrote
 
 // Everything that decides which schedule is fastest. The weights' values do not.
-std::string key_of(const Config& config, const EngineOptions& options) {
-  return fmt::format(
-      "toto {}\nCPU {}\nisa {}\ndtype {}\nthreads {}\nembedding {} hidden {} layers {} head {}",
-      version(), cpu_name(), kernels_for(options.isa).name, name_of(options.dtype), options.threads,
-      config.embed_dim, config.mlp_hidden_dim, config.num_layers,
-      config.patch_size * config.params_per_step());
+std::string key_of(const Network& network, const EngineOptions& options) {
+  return fmt::format("toto {}\nCPU {}\nisa {}\ndtype {}\nthreads {}\n{}", version(), cpu_name(),
+                     kernels_for(options.isa).name, name_of(options.dtype), options.threads,
+                     network.schedule_key());
 }
 
 std::string written(const Schedules& schedules) {
@@ -54,14 +52,14 @@ bool read(const std::string& text, Schedules& schedules) {
 
 }  // namespace
 
-Tuning::Tuning(Toto1& model, const EngineOptions& options, ThreadPool& pool,
+Tuning::Tuning(Network& network, const EngineOptions& options, ThreadPool& pool,
                const std::string& folder)
-    : tuner_(model, pool), key_(key_of(model.config(), options)), log_(options.on_plan) {
-  model.use(schedules_);
-  if (folder.empty()) return;
+    : tuner_(network, pool), key_(key_of(network, options)), log_(options.on_plan) {
+  network.use(schedules_);
+  if (folder.empty() || network.products().empty()) return;
   // One file for each setting: what differs otherwise (another CPU, another version) replaces it.
-  path_ = fmt::format("{}/schedules/{}-{}-{}-{}.txt", folder, model.config().embed_dim,
-                      model.config().mlp_hidden_dim, name_of(options.dtype), options.threads);
+  path_ = fmt::format("{}/schedules/{}-{}-{}.txt", folder, network.schedule_name(),
+                      name_of(options.dtype), options.threads);
   cache::TextEntry entry = cache::read_text_entry(path_, key_);
   invalid_ = std::move(entry.invalid);
   if (entry.text && !read(*entry.text, schedules_)) {
@@ -70,7 +68,7 @@ Tuning::Tuning(Toto1& model, const EngineOptions& options, ThreadPool& pool,
   }
 }
 
-void Tuning::prepare(int rows, int outputs, const Toto1::Workspace& workspace) {
+void Tuning::prepare(int rows, int outputs, const Workspace& workspace) {
   measured_ += tuner_.tune(rows, outputs, workspace, schedules_);
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/architecture.h"
 #include "model/schedules.h"
-#include "model/toto1.h"
 #include "model/tuner.h"
 
 namespace toto {
@@ -15,10 +15,11 @@ class Tuning {
  public:
   // Reads what earlier runs found out for such a model, machine and number of threads. An empty
   // `folder` keeps nothing.
-  Tuning(Toto1& model, const EngineOptions& options, ThreadPool& pool, const std::string& folder);
+  Tuning(Network& network, const EngineOptions& options, ThreadPool& pool,
+         const std::string& folder);
 
-  // Measures what a pass of so many rows and outputs still lacks; the workspace is scratch.
-  void prepare(int rows, int outputs, const Toto1::Workspace& workspace);
+  // Measures what a pass of that many rows and outputs still lacks; the workspace is scratch.
+  void prepare(int rows, int outputs, const Workspace& workspace);
   // Writes what was measured since the last time. Where that fails it serves this process all the
   // same, and the log says why.
   void keep();

@@ -14,9 +14,10 @@ namespace {
 // All that decides what the packed bytes are. Not the instruction set: every one packs the same
 // bits.
 std::string digest_of(const Checkpoint& checkpoint, DType dtype, const std::string& identity) {
-  const std::string text = fmt::format(
-      "toto {}\npacking {} panel {} group {}\ndtype {}\nconfig {}\n{}", version(), kPackingVersion,
-      kPanel, kScaleGroup, name_of(dtype), config_json(checkpoint.config()), identity);
+  const std::string text =
+      fmt::format("toto {}\npacking {} panel {} group {}\ndtype {}\nconfig {}\n{}", version(),
+                  checkpoint.architecture().packing_version(), kPanel, kScaleGroup, name_of(dtype),
+                  checkpoint.architecture().config_json(), identity);
   io::Sha256 hash;
   hash.update(std::as_bytes(std::span(text)));
   return hash.hex_digest();
@@ -26,7 +27,8 @@ LoadedWeights pack_weights(const Checkpoint& checkpoint, const EngineOptions& op
                            ThreadPool& pool) {
   LoadedWeights loaded;
   std::future<std::string> hash = start_hashing(checkpoint);
-  loaded.weights = Toto1Weights::pack(checkpoint, options.dtype, kernels_for(options.isa), pool);
+  loaded.weights =
+      checkpoint.architecture().pack(checkpoint, options.dtype, kernels_for(options.isa), pool);
   loaded.sha256 = hash.get();
   return loaded;
 }
@@ -45,19 +47,19 @@ LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& op
     return pack_weights(checkpoint, options, pool);
   }
   const cache::ModelIdentity identity = cache::identify(checkpoint.files());
-  Toto1Weights declared =
-      Toto1Weights::declare(checkpoint.config(), checkpoint.has_variate_labels(), options.dtype);
+  std::unique_ptr<PackedWeights> declared =
+      checkpoint.architecture().declare(checkpoint, options.dtype);
   cache::WeightCache cache(
       wanted.folder, wanted.max_bytes,
       cache::entry_path(wanted.folder, checkpoint.folder(), name_of(options.dtype)),
       {.digest = digest_of(checkpoint, options.dtype, identity.text),
-       .sizes = declared.array_sizes()},
+       .sizes = declared->array_sizes()},
       options.on_plan);
 
   LoadedWeights loaded;
   loaded.mapped = cache.find(pool);
   if (loaded.mapped) {
-    declared.map(loaded.mapped->sections);
+    declared->map(loaded.mapped->sections);
     loaded.weights = std::move(declared);
     loaded.sha256 = loaded.mapped->weights_sha256;
     return loaded;
@@ -68,7 +70,7 @@ LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& op
   } else if (cache::identify(checkpoint.files()).text != identity.text) {
     cache.skip("the model's files changed while they were read");
   } else {
-    cache.keep(loaded.sha256, loaded.weights.arrays());
+    cache.keep(loaded.sha256, loaded.weights->arrays());
   }
   loaded.warnings = cache.warnings();
   return loaded;

@@ -3,28 +3,29 @@
 #pragma once
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/threads.h"
 #include "cache/weight_cache.h"
+#include "model/architecture.h"
 #include "model/checkpoint.h"
-#include "model/toto1_weights.h"
 
 namespace toto {
 
 struct LoadedWeights {
   std::optional<cache::MappedWeights> mapped;  // outlives `weights`, which point into it
-  Toto1Weights weights;
+  std::unique_ptr<PackedWeights> weights;
   std::string sha256;  // of the checkpoint's files
   std::vector<std::string> warnings;
 };
 LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& options,
                            ThreadPool& pool);
 
-// Hashing reads the files once more; beside the packing it costs no time. Where no thread can be
-// had it is done when asked for. The checkpoint must outlive the answer.
+// Hashing reads the files once more; while weights are packed it costs no time. Where no thread is
+// available it is done when asked for. The checkpoint must outlive the answer.
 std::future<std::string> start_hashing(const Checkpoint& checkpoint);
 
 }  // namespace toto

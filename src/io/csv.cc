@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "io/regular_file.h"
 
@@ -285,24 +285,6 @@ std::string place(std::string_view file, std::int64_t line, std::size_t column) 
 }
 
 // ---------------------------------------------------------------------------------------- cells
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
-}
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
-}
 
 bool is_missing(std::string_view text) {
   if (text.empty()) return true;

@@ -101,9 +101,6 @@ class CsvReader {
 
 std::string place(std::string_view file, std::int64_t line, std::size_t column);
 
-std::string_view trimmed(std::string_view text);                   // of blanks and tabs
-bool equal_ignoring_case(std::string_view a, std::string_view b);  // ASCII
-std::string lower_case(std::string_view text);                     // ASCII
 bool is_missing(std::string_view text);  // empty, NA, NaN, null, None, in any case
 
 enum class Cell { number, missing, text, infinite, beyond_float, decimal_comma };

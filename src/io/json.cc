@@ -9,7 +9,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "io/utf8.h"
+#include "base/text.h"
+#include "base/utf8.h"
 
 namespace toto::io {
 namespace {

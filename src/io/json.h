@@ -46,11 +46,12 @@ inline constexpr std::size_t kMaxJsonValues = 4'000'000;
 Json parse_json(std::string_view text, std::string_view what,
                 std::size_t max_values = kMaxJsonValues);
 
-// Text from a file as it may stand in an error sentence: in quotes, on one line, without control
-// characters, cut short after about 80 bytes.
-std::string quoted(std::string_view text);
-// Without this one a std::string would find std::quoted instead, wherever <iomanip> is included.
-inline std::string quoted(const std::string& text) { return quoted(std::string_view(text)); }
+// Values to be written. A whole number below 10^15 is of kind integer.
+Json json_text(std::string_view text);
+Json json_number(double number);
+Json json_toggle(bool on);
+Json json_names();  // an empty array
+
 // A value in the same way: "an array of 3", "-1", ...
 std::string described(const Json& value);
 

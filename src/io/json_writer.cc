@@ -4,45 +4,37 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
-#include "io/utf8.h"
 
 namespace toto::io {
-namespace {
-
-constexpr std::size_t kMaxShown = 80;  // bytes of a text in an error sentence
-
-// Appends `text` without the quotes, with what JSON cannot hold escaped. So are DEL and the C1
-// control characters, which JSON can hold: a name from a file must not steer the terminal it is
-// printed on.
-void append_escaped(std::string& out, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    const bool is_c1 = length == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;
-    if (length == 0) {
-      out += kReplacementCharacter;
-    } else if (byte(0) < 0x20 || byte(0) == 0x7F || is_c1) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte(length - 1));
-    } else {
-      if (byte(0) == '"' || byte(0) == '\\') out += '\\';
-      out += text.substr(at, length);
-    }
-    at += std::max<std::size_t>(length, 1);
-  }
+Json json_text(std::string_view text) {
+  Json json;
+  json.kind = Json::Kind::string;
+  json.string = text;
+  return json;
 }
 
-}  // namespace
+Json json_number(double number) {
+  Json json;
+  const bool whole = number == std::floor(number) && std::abs(number) < 1e15;
+  json.kind = whole ? Json::Kind::integer : Json::Kind::real;
+  json.real = number;
+  json.integer = whole ? static_cast<std::int64_t>(number) : 0;
+  return json;
+}
 
-std::string quoted(std::string_view text) {
-  std::size_t shown = std::min(text.size(), kMaxShown);
-  // Not in the middle of a character, which has at most three tail bytes.
-  for (int i = 0; i < 3 && shown < text.size() && (text[shown] & 0xC0) == 0x80; ++i) --shown;
-  std::string out = "\"";
-  append_escaped(out, text.substr(0, shown));
-  out += '"';
-  if (shown < text.size()) out += fmt::format("... ({} bytes)", text.size());
-  return out;
+Json json_toggle(bool on) {
+  Json json;
+  json.kind = Json::Kind::boolean;
+  json.boolean = on;
+  return json;
+}
+
+Json json_names() {
+  Json json;
+  json.kind = Json::Kind::array;
+  return json;
 }
 
 std::string described(const Json& json) {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
 
 namespace toto::io {

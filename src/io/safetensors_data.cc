@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 #include "io/safetensors.h"

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 #include "io/safetensors.h"

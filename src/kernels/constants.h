@@ -26,6 +26,7 @@ inline constexpr float kExpPoly[kExpTerms] = {0x1.a01a02p-13f,
 inline constexpr float kLargestInt16 = 32767;
 inline constexpr float kNothing = 1e-30f;
 
-inline constexpr double kNormEpsilon = 1e-8;  // util.py: RMSNorm
+// The weights of a norm without any.
+inline constexpr float kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 }  // namespace toto::kernels

@@ -1,35 +1,66 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "base/error.h"
 #include "kernels/tables.h"
 
 namespace toto {
+namespace {
+
+bool always() noexcept { return true; }
+const Kernels& reference_kernels() noexcept { return kernels::kReferenceKernels; }
+
+#if defined(__x86_64__)
+bool has_avx2() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx512() noexcept {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+const Kernels& avx2_kernels() noexcept { return kernels::kAvx2Kernels; }
+const Kernels& avx512_kernels() noexcept {
+  const bool vnni = __builtin_cpu_supports("avx512vnni");
+  return vnni ? kernels::kAvx512VnniKernels : kernels::kAvx512Kernels;
+}
+#else
+bool never() noexcept { return false; }
+constexpr auto has_avx2 = never, has_avx512 = never;
+constexpr auto avx2_kernels = reference_kernels, avx512_kernels = reference_kernels;
+#endif
+
+constexpr std::array<IsaRow, 3> kRows = {{
+    {Isa::reference, "reference", always, reference_kernels},
+    {Isa::avx2, "avx2", has_avx2, avx2_kernels},
+    {Isa::avx512, "avx512", has_avx512, avx512_kernels},
+}};
+
+const IsaRow* row_of(Isa isa) noexcept {
+  const auto found = std::ranges::find(kRows, isa, &IsaRow::isa);
+  return found != kRows.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
+std::span<const IsaRow> isa_rows() noexcept { return kRows; }
+
+std::span<const Isa> all_isas() noexcept {
+  static constexpr auto kIsas = [] {
+    std::array<Isa, kRows.size()> isas{};
+    std::ranges::transform(kRows, isas.begin(), &IsaRow::isa);
+    return isas;
+  }();
+  return kIsas;
+}
 
 bool isa_available(Isa isa) noexcept {
-  switch (isa) {
-    case Isa::automatic:
-    case Isa::reference:
-      return true;
-    case Isa::avx2:
-#if defined(__x86_64__)
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-      return false;
-#endif
-    case Isa::avx512:
-#if defined(__x86_64__)
-      return isa_available(Isa::avx2) && __builtin_cpu_supports("avx512f") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512vl");
-#else
-      return false;
-#endif
-  }
-  return false;
+  const IsaRow* row = row_of(isa);
+  return isa == Isa::automatic || (row != nullptr && row->available());
 }
 
 Isa best_isa() noexcept {
-  if (isa_available(Isa::avx512)) return Isa::avx512;
-  if (isa_available(Isa::avx2)) return Isa::avx2;
-  return Isa::reference;
+  return std::find_if(kRows.rbegin(), kRows.rend(),
+                      [](const IsaRow& row) { return row.available(); })
+      ->isa;
 }
 
 const Kernels& kernels_for(Isa isa) {
@@ -38,14 +69,7 @@ const Kernels& kernels_for(Isa isa) {
     fail(ErrorCode::unsupported, "this CPU has no {}; the best it has is {}: use --isa auto",
          name_of(isa), name_of(best_isa()));
   }
-#if defined(__x86_64__)
-  if (isa == Isa::avx2) return kernels::kAvx2Kernels;
-  if (isa == Isa::avx512) {
-    const bool vnni = __builtin_cpu_supports("avx512vnni");
-    return vnni ? kernels::kAvx512VnniKernels : kernels::kAvx512Kernels;
-  }
-#endif
-  return kernels::kReferenceKernels;
+  return row_of(isa)->kernels();
 }
 
 }  // namespace toto

@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "toto/toto.h"
 
@@ -124,9 +126,10 @@ struct Kernels {
   void (*quantise)(const float* src, int depth, std::int16_t* values,
                    float* scales) noexcept = nullptr;
 
-  // dst = src / sqrt(mean(src^2) + 1e-8) * weight. Rows are padded with zeros to a multiple of
-  // kPartialSums.
-  void (*rms_norm)(const float* src, const float* weight, float* dst, int size) noexcept = nullptr;
+  // dst = src / sqrt(mean(src^2) + epsilon) * weight; a null weight is all ones. Rows are padded
+  // with zeros to a multiple of kPartialSums.
+  void (*rms_norm)(const float* src, const float* weight, double epsilon, float* dst,
+                   int size) noexcept = nullptr;
 
   // dst[d] = src[d] * a[d] + src[d ^ 1] * b[d]: rotation and xPos scale in one, pairs interleaved.
   // `size` is even; dst may be src.
@@ -140,6 +143,16 @@ struct Kernels {
   // acc[i] += weight * src[i] in double: folding two linear layers into one at load.
   void (*accumulate)(double* acc, double weight, const float* src, int size) noexcept = nullptr;
 };
+
+// One row for each instruction set, from the plainest to the fastest. To add one: its vec_*.h, its
+// .cc and a row in dispatch.cc.
+struct IsaRow {
+  Isa isa;
+  std::string_view name;                 // as the command line spells it
+  bool (*available)() noexcept;          // to this CPU and build
+  const Kernels& (*kernels)() noexcept;  // only called where available
+};
+std::span<const IsaRow> isa_rows() noexcept;
 
 // The table for an instruction set; `automatic` is the best this CPU has. Throws Error(unsupported)
 // if this build or CPU lacks it.

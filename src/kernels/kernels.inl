@@ -34,11 +34,17 @@ TOTO_INLINE float dot(const float* a, const float* b, int size) {
   return add_pairwise(sums);
 }
 
-void rms_norm(const float* src, const float* weight, float* dst, int size) noexcept {
+void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
+              int size) noexcept {
+  static_assert(Doubles::kLanes <= int(sizeof kOnes / sizeof kOnes[0]));
   const double mean = static_cast<double>(dot(src, src, size)) / size;
-  const double inverse = 1.0 / square_root(mean + kNormEpsilon);
+  const double inverse = 1.0 / square_root(mean + epsilon);
+  const float* factors = weight != nullptr ? weight : kOnes;
+  const int step = weight != nullptr ? 1 : 0;
   // src, weight and dst are padded with zeros to whole vectors.
-  for (int i = 0; i < size; i += Doubles::kLanes) scale_some(dst + i, src + i, inverse, weight + i);
+  for (int i = 0; i < size; i += Doubles::kLanes) {
+    scale_some(dst + i, src + i, inverse, factors + i * step);
+  }
 }
 
 void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {

@@ -163,10 +163,13 @@ float dot(const float* a, const float* b, int size) noexcept {
   return add_pairwise(partial);
 }
 
-void rms_norm(const float* src, const float* weight, float* dst, int size) noexcept {
+void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
+              int size) noexcept {
   const double mean = static_cast<double>(dot(src, src, size)) / size;
-  const double inverse = 1.0 / std::sqrt(mean + kNormEpsilon);
-  for (int i = 0; i < size; ++i) dst[i] = static_cast<float>(src[i] * inverse * weight[i]);
+  const double inverse = 1.0 / std::sqrt(mean + epsilon);
+  for (int i = 0; i < size; ++i) {
+    dst[i] = static_cast<float>(src[i] * inverse * (weight != nullptr ? weight[i] : 1.0f));
+  }
 }
 
 void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {

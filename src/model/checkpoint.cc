@@ -2,68 +2,14 @@
 
 #include <sys/stat.h>
 
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "io/atomic_file.h"
+#include "io/sha256.h"
 
 namespace toto {
-namespace {
-
-constexpr std::string_view kTargetLabel = "target_variate_label";
-constexpr std::string_view kExogenousLabel = "exogenous_variate_label";
-
-// toto.py: Toto._map_state_dict_keys, towards the names without xFormers.
-std::string canonical_name(std::string_view name) {
-  constexpr std::string_view kPrefix = "model.";
-  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  std::string result(name);
-  const auto replace = [&result](std::string_view from, std::string_view to) {
-    if (const std::size_t at = result.find(from); at != std::string::npos) {
-      result.replace(at, from.size(), to);
-    }
-  };
-  replace(".mlp.0.w12.", ".mlp.0.");
-  replace(".mlp.0.w3.", ".mlp.2.");
-  return result;
-}
-
-bool is_recomputed(std::string_view name) { return name.ends_with("rotary_emb.freqs"); }
-
-}  // namespace
-
-std::vector<TensorSpec> tensor_specs(const Config& config, bool with_labels) {
-  const std::int64_t e = config.embed_dim, h = config.mlp_hidden_dim, p = config.patch_size;
-  const std::int64_t k = config.num_components;
-  std::vector<TensorSpec> specs;
-  const auto linear = [&specs](const std::string& name, std::int64_t out, std::int64_t in) {
-    specs.push_back({name + ".weight", {out, in}});
-    specs.push_back({name + ".bias", {out}});
-  };
-  if (with_labels) {
-    specs.push_back({std::string(kTargetLabel), {e}});
-    specs.push_back({std::string(kExogenousLabel), {e}});
-  }
-  linear("patch_embed.projection", e, p);
-  for (int i = 0; i < config.num_layers; ++i) {
-    const std::string layer = fmt::format("transformer.layers.{}", i);
-    specs.push_back({layer + ".norm1.scale", {e}});
-    linear(layer + ".attention.wQKV", 3 * e, e);
-    linear(layer + ".attention.wO", e, e);
-    specs.push_back({layer + ".norm2.scale", {e}});
-    linear(layer + ".mlp.0", 2 * h, e);
-    linear(layer + ".mlp.2", e, h);
-  }
-  linear("unembed", e * p, e);
-  linear("output_distribution.df", k, e);
-  linear("output_distribution.loc_proj", k, e);
-  linear("output_distribution.scale_proj", k, e);
-  if (config.head == HeadKind::mixture_of_student_t) {
-    linear("output_distribution.mixture_weights", k, e);
-  }
-  return specs;
-}
-
 Checkpoint Checkpoint::open(const std::string& folder) {
   struct stat info{};
   if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
@@ -73,8 +19,12 @@ Checkpoint Checkpoint::open(const std::string& folder) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
   const std::string config_path = folder + "/config.json";
-  checkpoint.config_ =
-      parse_config(io::read_file(config_path, kMaxConfigBytes), config_path, checkpoint.warnings_);
+  const std::string config_text = io::read_file(config_path, kMaxConfigBytes);
+  io::Sha256 sha256;
+  sha256.update(std::as_bytes(std::span(config_text)));
+  checkpoint.config_sha256_ = sha256.hex_digest();
+  checkpoint.architecture_ =
+      parse_architecture(config_text, config_path, checkpoint.warnings_);
   checkpoint.files_ = io::WeightFiles::open(folder);
   checkpoint.index_tensors();
   checkpoint.check_tensors();
@@ -83,8 +33,8 @@ Checkpoint Checkpoint::open(const std::string& folder) {
 
 void Checkpoint::index_tensors() {
   for (const io::WeightFiles::Entry& entry : files_.entries()) {
-    std::string name = canonical_name(entry.tensor->name);
-    if (is_recomputed(name)) continue;
+    std::string name = architecture_->canonical_name(entry.tensor->name);
+    if (name.empty()) continue;
     const auto [it, inserted] = tensors_.emplace(std::move(name), entry);
     if (!inserted) {
       fail(ErrorCode::corrupt_file, "{}: tensor {} is there twice, as \"{}\" and \"{}\"",
@@ -94,15 +44,9 @@ void Checkpoint::index_tensors() {
 }
 
 void Checkpoint::check_tensors() {
-  const bool target = tensors_.contains(std::string(kTargetLabel));
-  const bool exogenous = tensors_.contains(std::string(kExogenousLabel));
-  if (target != exogenous) {
-    fail(ErrorCode::corrupt_file, "{}: tensor {} is missing while {} is there", folder_,
-         target ? kExogenousLabel : kTargetLabel, target ? kTargetLabel : kExogenousLabel);
-  }
-  has_labels_ = target;
-
-  const std::vector<TensorSpec> specs = tensor_specs(config_, has_labels_);
+  const std::vector<TensorSpec> specs =
+      architecture_->tensors([this](std::string_view name) { return has(name); }, folder_);
+  for (const TensorSpec& spec : specs) num_parameters_ += spec.num_elements();
   for (const TensorSpec& spec : specs) {
     const auto it = tensors_.find(spec.name);
     if (it == tensors_.end()) {
@@ -130,8 +74,8 @@ void Checkpoint::check_tensors() {
   constexpr std::size_t kMostNamed = 20;
   std::size_t unknown = 0;
   for (const io::WeightFiles::Entry& entry : files_.entries()) {
-    const std::string name = canonical_name(entry.tensor->name);
-    if (is_recomputed(name) || expected.contains(name)) continue;
+    const std::string name = architecture_->canonical_name(entry.tensor->name);
+    if (name.empty() || expected.contains(name)) continue;
     if (++unknown <= kMostNamed) {
       warnings_.push_back(fmt::format("{}: unknown tensor {} {} is ignored", entry.file->path(),
                                       entry.tensor->name.substr(0, 200),
@@ -143,6 +87,8 @@ void Checkpoint::check_tensors() {
         fmt::format("{}: {} more unknown tensors are ignored", folder_, unknown - kMostNamed));
   }
 }
+
+bool Checkpoint::has(std::string_view name) const { return tensors_.contains(std::string(name)); }
 
 bool Checkpoint::trained() const {
   const std::string* value = files_.metadata("trained");

@@ -1,8 +1,9 @@
-// A model folder on disk, checked: config.json, and every tensor the config asks for, with its
-// shape.
+// A model folder on disk, checked: config.json, and every tensor its architecture asks for, with
+// its shape.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,17 +11,9 @@
 #include <vector>
 
 #include "io/safetensors.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace toto {
-
-struct TensorSpec {
-  std::string name;  // canonical: no "model." in front, MLP as mlp.0 and mlp.2
-  std::vector<std::int64_t> shape;
-};
-
-// Every tensor a checkpoint of this shape holds, in the order of the forward pass.
-std::vector<TensorSpec> tensor_specs(const Config& config, bool with_labels);
 
 // Read-only; safe from several threads.
 class Checkpoint {
@@ -30,9 +23,13 @@ class Checkpoint {
   static Checkpoint open(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
-  const Config& config() const { return config_; }
-  bool has_variate_labels() const { return has_labels_; }
+  const Architecture& architecture() const { return *architecture_; }
+  bool has(std::string_view name) const;  // a tensor, by its canonical name
+  std::int64_t num_parameters() const { return num_parameters_; }
   bool trained() const;  // false if the file's metadata says so
+  const std::string& config_sha256() const { return config_sha256_; }  // of config.json
+  // Outlives the checkpoint: an engine keeps it.
+  std::shared_ptr<const Architecture> shared_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   const io::WeightFiles& files() const { return files_; }
 
@@ -48,8 +45,9 @@ class Checkpoint {
   void check_tensors();
 
   std::string folder_;
-  Config config_;
-  bool has_labels_ = false;
+  std::shared_ptr<const Architecture> architecture_;
+  std::int64_t num_parameters_ = 0;
+  std::string config_sha256_;
   std::vector<std::string> warnings_;
   io::WeightFiles files_;
   std::unordered_map<std::string, io::WeightFiles::Entry> tensors_;

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "kernels/kernels.h"
-#include "model/config.h"
+#include "model/model_shape.h"
 
 namespace toto {
 
@@ -14,7 +14,7 @@ namespace toto {
 // [time-wise layer][head] { keys [capacity / kKeyPanel][head_dim][kKeyPanel], values
 // [capacity][stride] }.
 struct KvLayout {
-  explicit KvLayout(const Config& config);
+  explicit KvLayout(const ModelShape& shape);
   std::size_t floats_per_head(int capacity) const {
     return std::size_t(capacity) * (head_dim + value_stride);
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/bf16.h"
-#include "base/error.h"
+#include "model/checkpoint.h"
 
 namespace toto {
 
@@ -79,53 +79,6 @@ void pack_linear(const Checkpoint& checkpoint, const std::string& name, PackedLi
     if (const int row = source_row(n); row >= 0) {
       pack_column(linear, n, weight.data() + std::size_t(row) * linear.in, bias[row]);
     }
-  }
-}
-
-FoldedHead declare_head(const Config& config, DType type) {
-  const int out = config.patch_size * config.params_per_step();
-  return {.linear = declare_packed(config.embed_dim, out, type),
-          .bias = WeightArray<double>(static_cast<std::size_t>(out))};
-}
-
-void fold_head(const Checkpoint& checkpoint, FoldedHead& folded, const Kernels& kernels,
-               ThreadPool& pool) {
-  const Config& config = checkpoint.config();
-  const int e = config.embed_dim, per_step = config.params_per_step();
-  std::vector<float> head_weight, head_bias;  // [parameter][component][embed_dim]
-  for (const char* name : {"df", "loc_proj", "scale_proj", "mixture_weights"}) {
-    if (static_cast<int>(head_bias.size()) == per_step) break;
-    const std::string full = fmt::format("output_distribution.{}", name);
-    const std::vector<float> weight = checkpoint.read(full + ".weight");
-    const std::vector<float> bias = checkpoint.read(full + ".bias");
-    head_weight.insert(head_weight.end(), weight.begin(), weight.end());
-    head_bias.insert(head_bias.end(), bias.begin(), bias.end());
-  }
-
-  folded.linear.panels.allocate();
-  folded.linear.bias.allocate();
-  double* folded_bias = folded.bias.allocate();
-  std::vector<float> step_weight(std::size_t(e) * e), step_bias(e);
-  std::vector<double> sums(std::size_t(pool.num_threads()) * e);
-  std::vector<float> rows(std::size_t(pool.num_threads()) * e);
-  for (int step = 0; step < config.patch_size;
-       ++step) {  // one step's share of the unembedding at a time
-    checkpoint.read("unembed.weight", std::uint64_t(step) * e * e, step_weight);
-    checkpoint.read("unembed.bias", std::uint64_t(step) * e, step_bias);
-    pool.run(per_step, [&](int n, int worker) {
-      double* sum = sums.data() + std::size_t(worker) * e;
-      float* row = rows.data() + std::size_t(worker) * e;
-      const float* weight = head_weight.data() + std::size_t(n) * e;
-      std::fill_n(sum, e, 0.0);
-      double bias = head_bias[n];
-      for (int j = 0; j < e; ++j) {
-        kernels.accumulate(sum, weight[j], step_weight.data() + std::size_t(j) * e, e);
-        bias += static_cast<double>(weight[j]) * step_bias[j];
-      }
-      std::copy_n(sum, e, row);
-      pack_column(folded.linear, step * per_step + n, row, 0.0f);
-      folded_bias[std::size_t(step) * per_step + n] = bias;
-    });
   }
 }
 

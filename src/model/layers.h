@@ -1,4 +1,4 @@
-// Linear layers with packed weights: what the GEMM kernels read.
+// Linear layers with packed weights, as the GEMM kernels read them.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,11 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
-#include "model/checkpoint.h"
 #include "model/weight_array.h"
 
 namespace toto {
+
+class Checkpoint;
 
 // y = x W^T + b with W in panels (kernels.h), zero-padded to whole ones.
 struct PackedLinear {
@@ -42,24 +43,12 @@ void pack_column(PackedLinear& linear, int column, const float* row, float bias)
 void pack_linear(const Checkpoint& checkpoint, const std::string& name, PackedLinear& linear,
                  const std::function<int(int)>& source_row);
 
-// The unembedding followed by the head's projections, folded into one layer: per step of the patch,
-// [parameter][component]. Summed in double, rounded once. Eight times less work at the base size.
-// The bias stays in double and is added behind the layer: a logit of 100 rounded to float32 would
-// lose what the sum of small products knows.
-struct FoldedHead {
-  PackedLinear linear;       // its own bias is zero
-  WeightArray<double> bias;  // [step][parameter][component]
-};
-FoldedHead declare_head(const Config& config, DType type);
-void fold_head(const Checkpoint& checkpoint, FoldedHead& folded, const Kernels& kernels,
-               ThreadPool& pool);
-
 // Room for `rows` rows of up to `depth` values, taken only where the type needs it.
 QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth);
 
 // How a product is cut into tasks. It never changes the bits.
 struct Schedule {
-  int column_tasks = 0;   // 0: so many that threads share evenly
+  int column_tasks = 0;   // 0: as many as let threads share evenly
   int rows_per_task = 0;  // 0: all of them
 };
 
@@ -72,7 +61,7 @@ struct GemmCall {
   int rows = 0;
   Epilogue epilogue = Epilogue::store;
   QuantisedRows quantised = {};  // scratch for int8
-  int num_panels = -1;           // the first so many; all of them if negative
+  int num_panels = -1;           // only the first ones; all of them if negative
   Schedule schedule = {};
 };
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,

@@ -6,14 +6,9 @@
 #include <string>
 
 #include "io/safetensors.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace toto {
-
-// Toto-Open-Base-1.0: 151,306,080 parameters.
-Config base_config();
-// The bundled model's shape.
-Config mini_config();
 
 // Asked and told while the weights are written, about once a megabyte.
 struct MakeModelHooks {
@@ -22,9 +17,9 @@ struct MakeModelHooks {
 };
 
 // Writes config.json and model.safetensors into `folder` (created if need be), marked as untrained.
-// The same seed gives the same bytes. Weights are scaled so that activations stay of order one.
+// The same seed gives the same bytes.
 // A model that is there already stays as it is until the new one is complete.
-void make_model(const Config& config, std::uint64_t seed, io::TensorType type,
+void make_model(const Architecture& architecture, std::uint64_t seed, io::TensorType type,
                 const std::string& folder, const MakeModelHooks& hooks = {});
 
 }  // namespace toto

@@ -29,17 +29,7 @@ Rotary::Rotary(int head_dim) : head_dim_(head_dim) {
   }
 }
 
-void Rotary::prefill_factors(int position, float* dst) const noexcept {
-  factors(position, position, dst);
-}
-
-void Rotary::decode_factors(int position, int prefill_length, float* dst) const noexcept {
-  const int centre = (prefill_length - 1) / 2;
-  const int exponent = position - position / 2 + centre;
-  factors(position, exponent, dst);
-}
-
-void Rotary::factors(int position, double exponent, float* dst) const noexcept {
+void Rotary::factors(int position, int exponent, float* dst) const noexcept {
   constexpr double kScaleBase = 512;
   const int half = head_dim_ / 2;
   float* query_a = dst;

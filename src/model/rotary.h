@@ -3,9 +3,9 @@
 // The reference centres the xPos power on the positions of each call: (t - max(t) / 2) / 512.
 // Inside one call the centre cancels between query and key, so prefill uses s^(t/512) and
 // s^(-t/512), which do not depend on how long the context is: a cached prefix serves any longer
-// context, bit for bit. A decode step at position o has its own centre o / 2 in the reference while
-// the keys it meets carry the prefill's centre (n - 1) / 2; in these units its exponent is o - o/2
-// + (n - 1)/2.
+// context, bit for bit. A later call that ends at position o has its own centre o / 2 in the
+// reference while the keys it meets carry the centre (n - 1) / 2 of the context's n positions; in
+// these units its exponent is o - o/2 + (n - 1)/2.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,14 @@ class Rotary {
   // Floats of one position's factors: query a, query b, key a, key b, head_dim each.
   std::size_t floats_per_position() const { return std::size_t(4) * head_dim_; }
 
-  // `position` as it counts in the sequence; query factors carry 1 / sqrt(head_dim).
-  void prefill_factors(int position, float* dst) const noexcept;
-  void decode_factors(int position, int prefill_length, float* dst) const noexcept;
+  // `position` as it counts in the sequence, `exponent` that of the xPos scale; query factors carry
+  // 1 / sqrt(head_dim).
+  void factors(int position, int exponent, float* dst) const noexcept;
 
   // Positions beyond this would overflow float32 in s^(-t/512).
   static constexpr int kMaxPositions = 32768;
 
  private:
-  void factors(int position, double exponent, float* dst) const noexcept;
   int head_dim_;
   std::vector<double> turns_;       // [head_dim / 2] frequency / 2 pi
   std::vector<double> log_scales_;  // [head_dim / 2] log s

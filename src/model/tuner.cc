@@ -25,13 +25,13 @@ struct Candidate {
 
 // Candidates take turns, so that whatever disturbs the machine disturbs all of them; the best run
 // of each counts. The usual schedule is the first and stays unless another is clearly faster.
-Schedule Tuner::fastest(Product product, int rows, const Toto1::Workspace& workspace) const {
-  const int all = product == Product::head ? 1 : model_.config().num_layers;
+Schedule Tuner::fastest(Product product, int rows, const Workspace& workspace) const {
+  const int all = product == Product::head ? 1 : network_.num_layers();
   // Through one layer after the other, as a forward pass goes: the weights come from memory.
   const auto measure = [&](const Schedule& schedule, int layers) {
     const Clock::time_point start = Clock::now();
     for (int layer = 0; layer < layers; ++layer) {
-      model_.multiply(product, layer, rows, workspace, schedule);
+      network_.multiply(product, layer, rows, workspace, schedule);
     }
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
@@ -65,10 +65,9 @@ Schedule Tuner::fastest(Product product, int rows, const Toto1::Workspace& works
   return heights.size() > 1 ? race(std::move(heights)) : width;
 }
 
-int Tuner::tune(int rows, int outputs, const Toto1::Workspace& workspace,
-                Schedules& schedules) const {
+int Tuner::tune(int rows, int outputs, const Workspace& workspace, Schedules& schedules) const {
   int measured = 0;
-  for (const Product product : kProducts) {
+  for (const Product product : network_.products()) {
     const int product_rows = product == Product::head ? outputs : rows;
     if (product_rows <= 0 || schedules.has(product, product_rows)) continue;
     const Schedule schedule = fastest(product, product_rows, workspace);

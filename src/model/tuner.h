@@ -1,25 +1,25 @@
-// Finds out how this machine likes the matrix products of a model cut up.
+// Measures how the matrix products of a network are best cut up on this machine.
 #pragma once
 
 #include "base/threads.h"
+#include "model/architecture.h"
 #include "model/schedules.h"
-#include "model/toto1.h"
 
 namespace toto {
 
 class Tuner {
  public:
-  Tuner(const Toto1& model, ThreadPool& pool) : model_(model), pool_(pool) {}
+  Tuner(const Network& network, ThreadPool& pool) : network_(network), pool_(pool) {}
 
   // Measures every product at `rows` rows that `schedules` does not hold yet, and adds what was
-  // fastest. Uses the workspace's buffers, which have room for so many rows, as scratch: `outputs`
-  // rows for the head. Returns how many products were measured.
-  int tune(int rows, int outputs, const Toto1::Workspace& workspace, Schedules& schedules) const;
+  // fastest. Uses the workspace's buffers, which have room for that many rows, as scratch:
+  // `outputs` rows for the head. Returns how many products were measured.
+  int tune(int rows, int outputs, const Workspace& workspace, Schedules& schedules) const;
 
  private:
-  Schedule fastest(Product product, int rows, const Toto1::Workspace& workspace) const;
+  Schedule fastest(Product product, int rows, const Workspace& workspace) const;
 
-  const Toto1& model_;
+  const Network& network_;
   ThreadPool& pool_;
 };
 

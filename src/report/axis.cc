@@ -54,7 +54,7 @@ std::string superscript(int number) {
   return text;
 }
 
-// How all labels of one axis are written: divided by 10^scale, with what follows.
+// The format of all labels of one axis: divided by 10^scale, with a suffix.
 struct Notation {
   int scale = 0;
   std::string suffix;
@@ -155,7 +155,7 @@ std::int64_t cell_of(std::int64_t time, const CalendarStep& step) {
   return 0;
 }
 
-// What the label leaves out and `context` says where it changes.
+// The larger unit that the label omits; `context` shows it where it changes.
 DatePrecision context_precision(Unit unit) {
   return unit < Unit::day ? DatePrecision::day : DatePrecision::year;
 }
@@ -197,7 +197,7 @@ Unit finest_unit(DatePrecision precision) {
   return Unit::second;
 }
 
-// The steps that begin a cell; the first one only if it stands on the boundary itself.
+// The steps that begin a cell; the first one only if it is on the boundary itself.
 std::vector<std::size_t> boundaries(std::span<const std::int64_t> times, const CalendarStep& step) {
   std::vector<std::size_t> steps;
   std::int64_t previous = cell_of(times[0] - 1, step);
@@ -211,7 +211,7 @@ std::vector<std::size_t> boundaries(std::span<const std::int64_t> times, const C
 
 // ---------------------------------------------------------------------------------------- layout
 
-constexpr double kLeastGap = 48;  // between ticks: more of them are noise, whatever their width
+constexpr double kLeastGap = 48;  // between ticks: more ticks are only noise
 constexpr double kLabelAir = 20;  // between two labels
 
 // Whether two texts centred `gap` apart run into each other.

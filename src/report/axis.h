@@ -1,5 +1,5 @@
-// Where the ticks of an axis stand and what they say: values on 1-2-5 steps, times on calendar
-// boundaries. Times are seconds since 1970-01-01 00:00 UTC.
+// Ticks and labels of an axis: values on 1-2-5 steps, times on calendar boundaries. Times are
+// seconds since 1970-01-01 00:00 UTC.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace toto::report {
 
-// Times a calendar label can be given for: the years 1 to 9999.
+// The range of times: the years 1 to 9999.
 inline constexpr std::int64_t kEarliestTime = -62'135'596'800;
 inline constexpr std::int64_t kLatestTime = 253'402'300'799;
 
@@ -22,22 +22,21 @@ struct ValueTick {
 };
 
 struct ValueAxis {
-  double low = 0;  // what the axis spans; low < high, both finite
+  double low = 0;  // the range of the axis; low < high, both finite
   double high = 1;
   std::vector<ValueTick> ticks;  // ascending, inside [low, high], labels all different
   int decimals =
       0;  // for a value read off the chart, three digits finer than a tick; -1: scientific
 };
 
-// An axis over [min, max] with some air at both ends and the finest steps that make at most
-// `max_ticks` + 1 ticks. Values that never go
-// below zero do not get an axis that does. min > max (no value at all) gives 0 to 1, min = max a
-// span around it.
+// An axis over [min, max] with a margin at both ends and the finest steps that make at most
+// `max_ticks` + 1 ticks. Values that are never negative get an axis that is not. min > max (no
+// values) gives 0 to 1, min = max a range around it.
 ValueAxis value_axis(double min, double max, int max_ticks);
 
 // ----------------------------------------------------------------------------------------- times
 
-// The coarsest form in which a set of times can be written without losing anything.
+// The coarsest precision that writes a set of times without loss.
 enum class DatePrecision { year, month, day, minute, second };
 
 DatePrecision date_precision(std::span<const std::int64_t> times);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "report/axis.h"
 #include "report/fan_chart_drawing.h"
@@ -16,7 +17,7 @@ namespace {
 
 // -------------------------------------------------------------------------------------- checking
 
-// Names the chart in every sentence: a page may hold hundreds.
+// Every message names the chart: a page may hold hundreds.
 void check_times(const FanChart& chart, const std::string& name) {
   const bool dated = !chart.forecast_times.empty() || !chart.history_times.empty();
   if (!dated) return;
@@ -41,8 +42,9 @@ void check_times(const FanChart& chart, const std::string& name) {
       }
       if (time < previous) {
         fail(ErrorCode::invalid_argument,
-             "chart {}: {} time {} is {}, before the {} of the step in front of it, expected "
-             "times in order",
+             "chart {}: {} time {} is {}, before {}, the time of the previous step; expected times "
+             "in "
+             "order",
              name, what, i + 1, format_date(time, DatePrecision::second),
              format_date(previous, DatePrecision::second));
       }
@@ -52,7 +54,7 @@ void check_times(const FanChart& chart, const std::string& name) {
 }
 
 void check(const FanChart& chart) {
-  const std::string name = io::quoted(chart.title);
+  const std::string name = quoted(chart.title);
   const std::size_t horizon = chart.median.size();
   if (horizon == 0) {
     fail(ErrorCode::invalid_argument,
@@ -69,14 +71,14 @@ void check(const FanChart& chart) {
          chart.actual.size(), horizon);
   }
   for (const FanChart::Band& band : chart.bands) {
-    const std::string label = io::quoted(band.label);
+    const std::string label = quoted(band.label);
     if (band.low.size() != horizon || band.high.size() != horizon) {
       fail(ErrorCode::invalid_argument,
-           "chart {}: band {} has {} low and {} high values, expected {}, one a step", name, label,
-           band.low.size(), band.high.size(), horizon);
+           "chart {}: band {} has {} low and {} high values, expected {}, one per step", name,
+           label, band.low.size(), band.high.size(), horizon);
     }
     for (std::size_t i = 0; i < horizon; ++i) {
-      if (!(band.low[i] > band.high[i])) continue;  // a missing edge is a gap, no fault
+      if (!(band.low[i] > band.high[i])) continue;  // a missing edge is a gap
       fail(ErrorCode::invalid_argument,
            "chart {}: band {} runs from {} down to {} at step {}, expected low <= high", name,
            label, band.low[i], band.high[i], i + 1);
@@ -92,7 +94,7 @@ std::string_view name_of(DatePrecision precision) {
   return kNames[static_cast<std::size_t>(precision)];
 }
 
-// The points the pointer can reach: those the wide drawing shows, so no peak is out of reach.
+// The points that can be read: those of the wide drawing, which include every peak.
 std::vector<std::size_t> reachable_steps(const FanView& view) {
   const Frame frame{.left = 0, .right = kWideLayout.width, .steps = view.steps()};
   std::vector<std::size_t> steps;
@@ -106,7 +108,7 @@ std::vector<std::size_t> reachable_steps(const FanView& view) {
   return steps;
 }
 
-// The values behind the tooltip, as JSON for kPageScript.
+// The values of the tooltip, as JSON for web/report.js.
 std::string tooltip_data(const FanView& view) {
   const FanChart& chart = view.chart;
   const std::size_t origin = view.history.size();
@@ -150,7 +152,7 @@ std::string tooltip_data(const FanView& view) {
   return escape_script_json(json.take());
 }
 
-// `heading`: the element for the chart's title; none where the page says it already.
+// `heading`: the element for the chart's title; none if it is the page's.
 std::string figure(const FanChart& chart, std::string_view heading) {
   const FanView view(chart);
   std::string html = "<figure>\n";
@@ -183,9 +185,9 @@ std::string fan_chart_html(std::span<const FanChart> charts, std::string_view pa
   if (charts.empty()) {
     fail(ErrorCode::invalid_argument,
          "the page {} has no chart, expected at least one; perhaps no series was forecast",
-         io::quoted(page_title));
+         quoted(page_title));
   }
-  for (const FanChart& chart : charts) check(chart);  // all of them before any work is done
+  for (const FanChart& chart : charts) check(chart);  // all before any is drawn
   std::string body;
   for (const FanChart& chart : charts) {
     body += figure(chart, chart.title == page_title ? "" : "h2");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "report/page.h"
 #include "report/plot.h"
@@ -15,16 +14,16 @@ namespace toto::report {
 namespace {
 
 constexpr double kTitleSize = 17;
-constexpr double kOriginGap = 6;   // between the forecast's origin and its label
-constexpr double kLabelLift = 14;  // of unit and origin's label above the frame: the highest tick
-                                   // may stand on its edge
-constexpr double kLabelRow = 16;   // from one row of labels to the next
+constexpr double kOriginGap = 6;      // between the forecast's origin and its label
+constexpr double kLabelLift = 14;     // of unit and origin's label above the frame, whose edge may
+                                      // hold the highest tick
+constexpr double kLabelRow = 16;      // from one row of labels to the next
 constexpr double kBandOpacity = 0.2;  // of each band; nested bands add up
 constexpr std::string_view kFontFamily =
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
-// Values after the history with the last observation in front, so that a line or band grows out of
-// it. One step alone stays alone: it is drawn as a dot and a bar.
+// The values with the last observation in front, so that a line or band starts there. A single step
+// is drawn as a dot and a bar instead.
 struct Joined {
   std::vector<float> values;
   std::size_t first;  // step of values[0]
@@ -39,13 +38,13 @@ Joined join(const FanView& view, std::span<const float> values) {
   return joined;
 }
 
-// The forecast, joined to a history it continues.
+// The same for the forecast, if it continues the history.
 Joined join_forecast(const FanView& view, std::span<const float> values) {
   if (view.continues) return join(view, values);
   return {{values.begin(), values.end()}, view.history.size()};
 }
 
-// Whether the move from the last observation to `first` has its like among the history's.
+// Whether the move from the last observation to `first` is at most the history's longest.
 bool within_moves(std::span<const float> history, float first) {
   float longest = -1;
   for (std::size_t i = 1; i < history.size(); ++i) {
@@ -55,7 +54,7 @@ bool within_moves(std::span<const float> history, float first) {
   return !history.empty() && std::abs(first - history.back()) <= longest;  // false for a NaN
 }
 
-// Draws from top to bottom; `y_` is the lower edge of what is there already.
+// Draws from top to bottom; `y_` is the lower edge of the part drawn so far.
 class FanDrawing {
  public:
   FanDrawing(const FanView& view, const FanLayout& layout)
@@ -69,13 +68,14 @@ class FanDrawing {
     y_ += 16 + kLabelLift + (needs_label_row() ? kLabelRow : 0);
     frame_.top = y_;
     frame_.bottom = y_ + layout_.plot_height;
-    draw_value_axis(axis);
+    draw_value_axis(svg_, axis, frame_);
+    draw_unit();
     if (!view_.has_values()) draw_empty_note();
-    // Each over the one before: nothing hides the lines.
+    // Lines last: nothing hides them.
     draw_bands();
     draw_origin();
     draw_lines();
-    draw_step_axis();
+    draw_steps();
     if (layout_.alone) draw_footnote();
     return finished();
   }
@@ -86,11 +86,7 @@ class FanDrawing {
   double inner_width() const { return right() - layout_.margin; }
 
   void place_frame(const ValueAxis& axis) {
-    double label_width = 0;
-    for (const ValueTick& tick : axis.ticks) {
-      label_width = std::max(label_width, text_width(tick.label, kSmallSize));
-    }
-    frame_ = {.left = layout_.margin + label_width + 8,
+    frame_ = {.left = layout_.margin + label_width(axis) + 8,
               .right = right(),
               .steps = view_.steps(),
               .low = axis.low,
@@ -106,7 +102,7 @@ class FanDrawing {
         std::max(layout_.margin, origin_label_leads_ ? origin_x_ - width : origin_x_);
   }
 
-  // The unit stands in one row with the origin's label, or above it where the two would meet.
+  // The unit is in one row with the origin's label, or above it if the two would overlap.
   bool needs_label_row() const {
     const double end = layout_.margin + text_width(clean_text(chart().y_label), kSmallSize);
     return !chart().y_label.empty() && end + 16 > origin_label_left_;
@@ -149,14 +145,11 @@ class FanDrawing {
       x += width + 12;
     };
     const auto line = [&](std::string_view css_class) {
-      return [this, css_class, &x, &row] {
-        svg_.element("path", {{"class", css_class},
-                              {"d", PathData().move_to(x + 1, row).line_to(x + 19, row).text()}});
-      };
+      return [this, css_class, &x, &row] { draw_rule(svg_, css_class, x + 1, row, x + 19, row); };
     };
     if (!view_.history.empty()) place("History", line("t-history"));
     place("Median", line("t-median"));
-    // A swatch is as dark as its band is in the plot, where it lies on all wider ones.
+    // A swatch is as dark as its band in the plot, where it covers all wider ones.
     double shows_through = 1;
     for (const FanChart::Band& band : chart().bands) {
       shows_through *= 1 - kBandOpacity;
@@ -174,13 +167,7 @@ class FanDrawing {
     y_ = row + 8;
   }
 
-  void draw_value_axis(const ValueAxis& axis) {
-    for (const ValueTick& tick : axis.ticks) {
-      const double y = frame_.y(tick.value);
-      const PathData rule = PathData().move_to(frame_.left, y).line_to(frame_.right, y);
-      svg_.element("path", {{"class", tick.value == 0 ? "t-axis" : "t-grid"}, {"d", rule.text()}});
-      svg_.text("t-tick", frame_.left - 8, y + 4, tick.label, "end");
-    }
+  void draw_unit() {
     if (chart().y_label.empty()) return;
     const double y = frame_.top - kLabelLift - (needs_label_row() ? kLabelRow : 0);
     svg_.text("t-tick", layout_.margin, y,
@@ -189,7 +176,7 @@ class FanDrawing {
 
   void draw_empty_note() {
     svg_.text("t-subtitle", (frame_.left + frame_.right) / 2, (frame_.top + frame_.bottom) / 2,
-              "No value to show: all of them are missing", "middle");
+              "No values to show: all are missing", "middle");
   }
 
   void draw_bands() {
@@ -210,10 +197,8 @@ class FanDrawing {
 
   void draw_origin() {
     if (!view_.history.empty()) {
-      const PathData rule = PathData()
-                                .move_to(origin_x_, frame_.top - kLabelLift - 10)
-                                .line_to(origin_x_, frame_.bottom);
-      svg_.element("path", {{"class", "t-origin"}, {"d", rule.text()}});
+      draw_rule(svg_, "t-origin", origin_x_, frame_.top - kLabelLift - 10, origin_x_,
+                frame_.bottom);
     }
     const double offset = origin_label_leads_ ? -kOriginGap : kOriginGap;
     const bool fits = origin_label_left_ > layout_.margin;
@@ -221,57 +206,28 @@ class FanDrawing {
               origin_label_, fits && origin_label_leads_ ? "end" : "start");
   }
 
-  void draw_line(std::string_view css_class, std::span<const float> values, std::size_t first) {
-    const LinePaths paths = line_paths(values, frame_, first);
-    if (!paths.line.empty()) {
-      svg_.element("path", {{"class", css_class}, {"d", paths.line.text()}});
-    }
-    if (!paths.dots.empty()) {
-      const std::string classes = fmt::format("{} t-dot", css_class);
-      svg_.element("path", {{"class", classes}, {"d", paths.dots.text()}});
-    }
-  }
-
   void draw_lines() {
-    draw_line("t-history", view_.history, 0);
-    // A single step has no line of its own: a thin link shows where it comes from.
+    draw_line(svg_, "t-history", view_.history, frame_, 0);
+    // A single step has no line: a thin link connects it with the history.
     const bool single = chart().median.size() == 1;
     if (single && view_.continues) {
       const std::array<float, 2> link = {view_.history.back(), chart().median.front()};
-      draw_line("t-link", link, view_.history.size() - 1);
+      draw_line(svg_, "t-link", link, frame_, view_.history.size() - 1);
     }
     const Joined median = join_forecast(view_, chart().median);
-    draw_line("t-median", median.values, median.first);
+    draw_line(svg_, "t-median", median.values, frame_, median.first);
     if (chart().actual.empty()) return;
     const Joined actual = join(view_, chart().actual);
-    draw_line("t-actual", actual.values, actual.first);
+    draw_line(svg_, "t-actual", actual.values, frame_, actual.first);
   }
 
-  void draw_step_axis() {
-    const double y = frame_.bottom;
-    const PathData rule = PathData().move_to(frame_.left, y).line_to(frame_.right, y);
-    svg_.element("path", {{"class", "t-axis"}, {"d", rule.text()}});
+  void draw_steps() {
     const std::vector<StepTick> ticks =
         view_.times.empty()
             ? number_ticks(view_.first_number, view_.steps(), frame_.step_width(), kSmallSize)
             : calendar_ticks(view_.times, frame_.step_width(), kSmallSize);
-    // Centred under its tick, but never over the edge of the drawing.
-    const auto place = [&](double x, double baseline, const std::string& label) {
-      const double half = text_width(label, kSmallSize) / 2;
-      svg_.text("t-tick", std::clamp(x, layout_.margin + half, right() - half), baseline, label,
-                "middle");
-    };
-    bool has_context = false;
-    for (const StepTick& tick : ticks) {
-      const double x = frame_.x(tick.step);
-      svg_.element("path",
-                   {{"class", "t-axis"}, {"d", PathData().move_to(x, y).line_to(x, y + 5).text()}});
-      place(x, y + 19, tick.label);
-      if (tick.context.empty()) continue;
-      place(x, y + 34, tick.context);
-      has_context = true;
-    }
-    y_ = y + (has_context ? 38 : 24);
+    const bool two_rows = draw_step_axis(svg_, ticks, frame_, layout_.margin, right());
+    y_ = frame_.bottom + (two_rows ? 38 : 24);
   }
 
   void draw_footnote() {
@@ -279,13 +235,13 @@ class FanDrawing {
     draw_lines_of_text("t-footnote", chart().footnote, kSmallSize, 3);
   }
 
-  // The height is known only now, so the outermost element is written last.
+  // The outermost element is written last: its height is known only now.
   std::string finished() const {
     const double height = std::ceil(y_ + layout_.margin);
     const std::string view_box = fmt::format("0 0 {} {}", layout_.width, height);
     SvgWriter svg;
     if (!layout_.alone) {
-      // What the script needs to find a step under the pointer, and the height of a value.
+      // For report.js: from a pointer to a step, and from a value to its height.
       const std::string frame = fmt::format("{} {} {} {} {} {}", frame_.x(0), frame_.step_width(),
                                             frame_.low, frame_.high, frame_.top, frame_.bottom);
       svg.open("svg", {{"class", layout_.css_class},
@@ -303,7 +259,7 @@ class FanDrawing {
                      {"font-size", kFontSize},
                      {"role", "img"},
                      {"aria-label", description(view_)}});
-    return svg.markup() + fmt::format("<style>{}</style>\n", kChartStyle) +
+    return svg.markup() + fmt::format("<style>{}</style>\n", chart_style()) +
            SvgWriter()
                .element("rect",
                         {{"class", "t-surface"}, {"width", layout_.width}, {"height", height}})
@@ -318,7 +274,7 @@ class FanDrawing {
   double y_;
   double origin_x_ = 0;              // the last observation
   double origin_label_left_ = 0;     // where its text begins
-  bool origin_label_leads_ = false;  // it stands left of the rule
+  bool origin_label_leads_ = false;  // left of the rule
   std::string origin_label_;
 };
 
@@ -338,23 +294,18 @@ FanView::FanView(const FanChart& checked_chart) : chart(checked_chart), history(
     times.insert(times.end(), chart.forecast_times.begin(), chart.forecast_times.end());
     precision = date_precision(times);
   }
-  low = std::numeric_limits<double>::infinity();
-  high = -low;
-  const auto include = [&](std::span<const float> values) {
-    for (const float value : values) {
-      if (!std::isfinite(value)) continue;
-      low = std::min(low, static_cast<double>(value));
-      high = std::max(high, static_cast<double>(value));
-    }
-  };
   continues = chart.origin_label.empty() && within_moves(history, chart.median.front());
-  include(history);
-  include(chart.median);
-  include(chart.actual);
-  for (const FanChart::Band& band : chart.bands) {
-    include(band.low);
-    include(band.high);
+  ValueRange range;
+  for (const std::span<const float> values :
+       {history, std::span(chart.median), std::span(chart.actual)}) {
+    range.add(values);
   }
+  for (const FanChart::Band& band : chart.bands) {
+    range.add(band.low);
+    range.add(band.high);
+  }
+  low = range.low;
+  high = range.high;
 }
 
 std::string FanView::when(std::size_t step) const {

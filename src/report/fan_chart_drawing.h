@@ -1,4 +1,4 @@
-// How a fan chart is drawn, for the stand-alone SVG and for the page alike.
+// Drawing of a fan chart, for the SVG file and for the page.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace toto::report {
 inline constexpr std::string_view kUntrainedNote =
     "Untrained demonstration weights: the shape is not a forecast";
 
-// The part of a chart that is shown, with what both drawings of it share.
+// The visible part of a chart, shared by its drawings.
 struct FanView {
   explicit FanView(const FanChart& checked_chart);
   std::size_t steps() const { return history.size() + chart.median.size(); }
@@ -30,9 +30,9 @@ struct FanView {
   std::vector<std::int64_t> times;  // [history + forecast], or empty
   DatePrecision precision = DatePrecision::year;
   double low, high;  // of all values shown; low > high if there is none
-  // The forecast may be drawn as one line with the history: its first step is no longer than the
-  // longest one shown there. A jump beyond that is the model's, and a gap says so; a line would
-  // draw a cliff that nobody predicted.
+  // Whether the forecast is drawn as one line with the history: its first step is at most as long
+  // as the longest in the history. After a larger jump, which is the model's, a gap is left: a line
+  // would show a cliff that was not forecast.
   bool continues = false;
 };
 
@@ -41,16 +41,16 @@ struct FanLayout {
   double width;
   double plot_height;
   double margin;  // around everything
-  bool alone;     // with title, footnote and colours of its own
+  bool alone;     // an SVG file: with title, footnote and colours
 };
 inline constexpr FanLayout kAloneLayout = {"alone", 880, 320, 20, true};
 inline constexpr FanLayout kWideLayout = {"wide", 880, 320, 1, false};
 inline constexpr FanLayout kNarrowLayout = {"narrow", 400, 260, 1, false};
 
-// For those who hear the chart instead of seeing it.
+// The chart in words, for screen readers.
 std::string description(const FanView& view);
 
-// Without ticks where there is no value to read.
+// Without ticks if there is no value.
 ValueAxis value_axis_of(const FanView& view, const FanLayout& layout);
 
 std::string draw_fan(const FanView& view, const FanLayout& layout);

@@ -8,9 +8,8 @@
 
 namespace toto::report {
 
-// Rows of plain text, which is escaped here; the first row is the heading. The first `num_words`
-// columns begin at the left, figures end at the right. `classes`, if there are any, are those of
-// the rows: names of the page's style, or empty.
+// Rows of plain text, escaped here; the first row is the heading. The first `num_words` columns are
+// aligned left, the others right. `classes`: CSS classes of the rows, or empty.
 std::string html_table(std::span<const std::vector<std::string>> rows, std::size_t num_words = 1,
                        std::span<const std::string> classes = {});
 

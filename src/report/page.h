@@ -1,6 +1,6 @@
-// A report as one HTML file that needs nothing else: no network, no second file. Its policy admits
-// exactly our style sheet and our script, by hash, so that even text that slipped through the
-// escaping could not run.
+// A report as one self-contained HTML file: no network, no second file. Its content security policy
+// allows only its own style sheet and script, by hash: text that slipped through the escaping could
+// not run.
 #pragma once
 
 #include <string>
@@ -8,14 +8,16 @@
 
 namespace toto::report {
 
-// Colours and type of a drawing, light and dark; a drawing that stands alone carries it inside.
-extern const std::string_view kChartStyle;
+// The colours of a drawing, light and dark, for an SVG file. Plain rules without
+// variables: viewers that know little CSS draw the light form. The blue and the vermilion are Okabe
+// and Ito's, distinguishable with every kind of colour vision.
+std::string chart_style();
 
-// The style sheet and the script of every page, as a policy names them: "sha256-...".
+// The style sheet and the script of every report as a policy names them: "sha256-...".
 std::string page_style_hash();
 std::string page_script_hash();
 
-// `title` is plain text, `body` markup whose text has been escaped already.
+// `title` is plain text, `body` is markup with its text escaped.
 std::string html_page(std::string_view title, std::string_view body);
 
 }  // namespace toto::report

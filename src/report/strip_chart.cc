@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "io/json.h"
+#include "base/text.h"
 #include "report/line_chart.h"
+#include "report/plot.h"
 #include "report/svg.h"
 
 namespace toto::report {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double kWidth = 880, kMargin = 1, kRemarkRoom = 190;
 constexpr double kStripHeight = 34, kTop = 28, kBottom = 26;
-constexpr double kJitter = 3.5;  // dots of equal values lie beside each other, not upon each other
+constexpr double kJitter = 3.5;  // separates dots of equal values
 
 // Where the axis begins and ends: at 1, 2 or 5 times a power of ten.
 struct LogAxis {
@@ -60,7 +61,7 @@ class StripDrawing {
   std::string draw() {
     svg_.text("t-tick", kMargin, 12, clean_text(chart_.x_label));
     for (const double tick : axis_.ticks) {
-      line("t-grid", x(tick), kTop, bottom_);
+      draw_rule(svg_, "t-grid", x(tick), kTop, x(tick), bottom_);
       svg_.text("t-tick", x(tick), bottom_ + 18, fmt::format("{:g}", tick), "middle");
     }
     double y = kTop + kStripHeight / 2;
@@ -68,12 +69,7 @@ class StripDrawing {
       draw_strip(strip, y);
       y += kStripHeight;
     }
-    SvgWriter outer;
-    outer.open("svg", {{"viewBox", fmt::format("0 0 {} {}", kWidth, bottom_ + kBottom)},
-                       {"font-size", kFontSize},
-                       {"role", "img"},
-                       {"aria-label", chart_.title}});
-    return outer.markup() + svg_.markup() + "</svg>\n";
+    return page_svg(svg_, kWidth, bottom_ + kBottom, chart_.title);
   }
 
  private:
@@ -81,11 +77,6 @@ class StripDrawing {
     const double begin = std::log(axis_.low);
     const double share = (std::log(value) - begin) / (std::log(axis_.high) - begin);
     return left_ + share * (kWidth - kMargin - kRemarkRoom - left_);
-  }
-
-  void line(std::string_view css_class, double at, double top, double bottom) {
-    svg_.element("path", {{"class", css_class},
-                          {"d", PathData().move_to(at, top).line_to(at, bottom).text()}});
   }
 
   void draw_strip(const StripChart::Strip& strip, double y) {
@@ -101,7 +92,7 @@ class StripDrawing {
     std::vector<double> sorted = strip.values;
     std::sort(sorted.begin(), sorted.end());
     const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
-    line(color, x(median), y - 11, y + 11);
+    draw_rule(svg_, color, x(median), y - 11, x(median), y + 11);
     svg_.text("t-tick", kWidth - kMargin, y + 4.5, clean_text(strip.remark), "end");
   }
 
@@ -114,12 +105,12 @@ class StripDrawing {
 }  // namespace
 
 std::string strip_chart_svg(const StripChart& chart) {
-  const std::string name = io::quoted(chart.title);
+  const std::string name = quoted(chart.title);
   if (chart.strips.empty()) {
     fail(ErrorCode::invalid_argument, "chart {}: no strip, expected at least one", name);
   }
   for (const StripChart::Strip& strip : chart.strips) {
-    const bool usable = !strip.values.empty() && strip.color < kMaxLines &&
+    const bool usable = !strip.values.empty() && strip.color < kLineColors &&
                         std::all_of(
                             strip.values.begin(), strip.values.end(),
                             [](double value) { return value > 1e-300 && value < 1e300; });
@@ -127,7 +118,7 @@ std::string strip_chart_svg(const StripChart& chart) {
     fail(ErrorCode::invalid_argument,
          "chart {}: the strip {} has {} values and colour {}, expected at least one, all above 0 "
          "and finite, and a colour below {}",
-         name, io::quoted(strip.label), strip.values.size(), strip.color, kMaxLines);
+         name, quoted(strip.label), strip.values.size(), strip.color, kLineColors);
   }
   return StripDrawing(chart).draw();
 }

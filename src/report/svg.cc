@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "io/utf8.h"
+#include "base/utf8.h"
 
 namespace toto::report {
 namespace {
@@ -18,7 +18,7 @@ struct CodePoint {
 };
 
 CodePoint first_code_point(std::string_view text) {
-  const std::size_t length = io::utf8_length(text, 0);
+  const std::size_t length = utf8_length(text, 0);
   if (length == 0) return {0xFFFD, 1};
   const auto lead = static_cast<unsigned char>(text[0]);
   if (length == 1) return {lead, 1};

@@ -1,5 +1,5 @@
-// What every drawing and page of ours is made of: text that is safe to show, text whose width is
-// known before a browser sees it, XML elements and path data. Nothing here depends on the locale.
+// The parts of drawings and pages: escaped text, estimated text widths, XML elements and path data.
+// Independent of the locale.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,32 @@
 
 namespace toto::report {
 
-// Text from a file, fit for a person's eyes: invalid UTF-8, control characters and the marks that
-// reverse the reading direction become U+FFFD, tabs and line breaks a space.
+// Text from a file, safe to display: invalid UTF-8, control characters and marks that reverse the
+// reading direction become U+FFFD, tabs and line breaks become a space.
 std::string clean_text(std::string_view text);
 
-// clean_text, then & < > " ' as entities: right for XML and HTML, in text and in quoted attributes.
+// clean_text, then & < > " ' as entities, for text and quoted attributes of XML and HTML.
 std::string escape_xml(std::string_view text);
 
-// JSON that may stand inside <script>: < > & become \u003c and the like, which only ever occur
-// inside its strings, so no end tag and no comment can be read out of it.
+// JSON for the inside of <script>: < > &, which occur only inside its strings, become \u003c and
+// the like, so it contains no end tag and no comment.
 std::string escape_script_json(std::string_view json);
 
 inline constexpr double kFontSize = 13;
 inline constexpr double kSmallSize = 12;  // ticks, footnote and note, as in the style sheet
 
-// Estimated from above for the common sans-serif fonts, in the unit of `font_size`.
+// An upper estimate for the common sans-serif fonts, in the unit of `font_size`.
 double text_width(std::string_view text, double font_size);
 
 // The text itself, or as much of it as fits followed by an ellipsis.
 std::string fit_text(std::string_view text, double font_size, double width);
 
-// Broken at spaces into at most `max_lines` lines; what does not fit ends in an ellipsis.
+// Broken at spaces into at most `max_lines` lines; text that does not fit ends in an ellipsis.
 std::vector<std::string> wrap_text(std::string_view text, double font_size, double width,
                                    std::size_t max_lines);
 
-// A coordinate with one decimal and nothing superfluous: "12", "12.3", never "-0".
-// Error(internal) for NaN and infinities: no drawing may hold one.
+// A coordinate with at most one decimal: "12", "12.3", never "-0". Error(internal) for NaN and
+// infinities.
 std::string coordinate(double value);
 
 // The d attribute of a path, in absolute commands.
@@ -55,8 +55,8 @@ class PathData {
   std::string text_;
 };
 
-// Writes elements one after the other; values and text are escaped here and nowhere else. Elements
-// opened are closed by close(), innermost first.
+// Writes elements; values and text are escaped here and nowhere else. close() closes the innermost
+// open element.
 class SvgWriter {
  public:
   struct Attribute {

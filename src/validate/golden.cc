@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -11,128 +10,17 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "io/json.h"
+#include "base/text.h"
 #include "io/safetensors.h"
+#include "validate/golden_case.h"
 
 namespace toto::validate {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCaseFile = "case.safetensors";
 constexpr std::array kFolderFiles = {kCaseFile, "config.json", "model.safetensors",
                                      "model.safetensors.index.json"};
-// A committed case has some kilobytes; the largest base-size one some megabytes. The limit keeps a
-// sparse file of terabytes from being read into memory.
-constexpr std::uint64_t kMaxCaseBytes = std::uint64_t{1} << 30;
-
-// ----------------------------------------------------------------------------------- the case file
-
-class CaseReader {
- public:
-  explicit CaseReader(const std::string& path) : file_(io::Safetensors::open(path)) {
-    if (file_.file_size() > kMaxCaseBytes) {
-      fail(ErrorCode::corrupt_file, "{}: has {} bytes, a golden case has at most {}", path,
-           file_.file_size(), kMaxCaseBytes);
-    }
-  }
-
-  const std::string& path() const { return file_.path(); }
-  const std::vector<io::TensorInfo>& tensors() const { return file_.tensors(); }
-  bool has(std::string_view name) const { return file_.find(name) != nullptr; }
-
-  const io::TensorInfo& tensor(std::string_view name) const {
-    const io::TensorInfo* found = file_.find(name);
-    if (found == nullptr) {
-      fail(ErrorCode::corrupt_file,
-           "{}: tensor {} is missing; a golden without it would leave it unchecked", path(),
-           io::quoted(name));
-    }
-    return *found;
-  }
-
-  // The bytes of a tensor that must have this shape and one of these types.
-  template <typename T>
-  std::vector<T> read(std::string_view name, const std::vector<std::int64_t>& shape,
-                      std::initializer_list<io::TensorType> types) const {
-    const io::TensorInfo& info = tensor(name);
-    if (info.shape != shape) {
-      fail(ErrorCode::corrupt_file, "{}: tensor {} has shape {}, expected {}", path(),
-           io::quoted(name), io::shape_text(info.shape), io::shape_text(shape));
-    }
-    if (std::find(types.begin(), types.end(), info.type) == types.end()) {
-      fail(ErrorCode::corrupt_file, "{}: tensor {} is of type {}, expected {}", path(),
-           io::quoted(name), io::name_of(info.type), io::name_of(*types.begin()));
-    }
-    std::vector<T> values(info.num_elements());
-    file_.read_bytes(info, std::as_writable_bytes(std::span(values)));
-    return values;
-  }
-
-  std::vector<float> read_input(std::string_view name,
-                                const std::vector<std::int64_t>& shape) const {
-    std::vector<float> values = read<float>(name, shape, {io::TensorType::f32});
-    check_finite<float>(name, values);
-    return values;
-  }
-
-  GoldenOutput read_output(const std::string& name, const std::vector<std::int64_t>& shape) const {
-    GoldenOutput output;
-    output.name = name;
-    const std::vector<float> f32 = read<float>("f32." + name, shape, {io::TensorType::f32});
-    output.f32.assign(f32.begin(), f32.end());
-    output.f64 = read<double>("f64." + name, shape, {io::TensorType::f64});
-    check_finite<double>("f32." + name, output.f32);
-    check_finite<double>("f64." + name, output.f64);
-    return output;
-  }
-
-  int whole_number(const char* key, int low, int high) const {
-    const std::string& text = metadata(key);
-    int number = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size() || number < low ||
-        number > high) {
-      fail(ErrorCode::corrupt_file,
-           "{}: metadata \"{}\" is {}, expected a whole number from {} to {}", path(), key,
-           io::quoted(text), low, high);
-    }
-    return number;
-  }
-
-  bool boolean(const char* key) const {
-    const std::string& text = metadata(key);
-    if (text == "true" || text == "True" || text == "1") return true;
-    if (text == "false" || text == "False" || text == "0") return false;
-    fail(ErrorCode::corrupt_file, "{}: metadata \"{}\" is {}, expected true or false", path(), key,
-         io::quoted(text));
-  }
-
- private:
-  const std::string& metadata(const char* key) const {
-    const std::string* text = file_.metadata(key);
-    if (text == nullptr) {
-      fail(ErrorCode::corrupt_file, "{}: metadata \"{}\" is missing; is this a golden case?",
-           path(), key);
-    }
-    return *text;
-  }
-
-  template <typename T>
-  void check_finite(std::string_view name, std::span<const T> values) const {
-    const auto bad =
-        std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
-    if (bad != values.end()) {
-      fail(ErrorCode::corrupt_file,
-           "{}: tensor {} holds {} at index {}, expected finite numbers: nothing can be compared "
-           "with it",
-           path(), io::quoted(name), *bad, bad - values.begin());
-    }
-  }
-
-  io::Safetensors file_;
-};
-
 // --------------------------------------------------------------------------------- is it evidence?
 
 void check_own_error(const CaseReader& file, const std::string& what, std::span<const double> f32,
@@ -182,9 +70,9 @@ void check_nothing_unknown(const CaseReader& file, const std::vector<GoldenOutpu
     });
     if (!known) {
       fail(ErrorCode::corrupt_file,
-           "{}: tensor {} is no output of this model that can be checked; is it a golden of "
+           "{}: tensor {} is not an output of this model that can be checked; is it a golden of "
            "another version?",
-           file.path(), io::quoted(name));
+           file.path(), quoted(name));
     }
   }
 }
@@ -195,11 +83,11 @@ void check_labels(const Golden& golden) {
   const bool found = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
     return entry.tensor->name.ends_with("target_variate_label");
   });
-  if (found != golden.variate_labels) {
+  if (found != *golden.variate_labels) {
     fail(ErrorCode::corrupt_file,
-         "{}/{}: metadata \"variate_labels\" is {}, but the weights beside it have {} variate "
+         "{}/{}: metadata \"variate_labels\" is {}, but the weights next to it have {} variate "
          "labels; were the files of two goldens mixed?",
-         golden.folder, kCaseFile, golden.variate_labels, found ? "" : "no");
+         golden.folder, kCaseFile, *golden.variate_labels, found ? "" : "no");
   }
 }
 
@@ -213,83 +101,6 @@ void check_links(const std::string& folder) {
          "{}: is a link to {}, which is not there; name the model to check with --model, or make "
          "the golden with --copy",
          path.string(), fs::read_symlink(path, error).string());
-  }
-}
-
-// ------------------------------------------------------------------------------------------ inputs
-
-template <typename T>
-std::vector<T> entry_of(const std::vector<T>& all, std::size_t index, std::size_t num_entries) {
-  const std::size_t size = all.size() / num_entries;
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * size);
-  return {first, first + static_cast<std::ptrdiff_t>(size)};
-}
-
-void read_inputs(const CaseReader& file, Golden& golden) {
-  const std::vector<std::int64_t> shape = file.tensor("series").shape;
-  if (shape.size() != 3 || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 1; })) {
-    fail(ErrorCode::corrupt_file,
-         "{}: tensor \"series\" has shape {}, expected [batch, variates, time], each at least 1",
-         file.path(), io::shape_text(shape));
-  }
-  const std::vector<float> series = file.read_input("series", shape);
-  const auto mask =
-      file.read<std::uint8_t>("padding_mask", shape, {io::TensorType::u8, io::TensorType::boolean});
-  const auto ids = file.read<std::int64_t>("id_mask", shape, {io::TensorType::i64});
-  if (const auto bad = std::find_if(mask.begin(), mask.end(), [](auto flag) { return flag > 1; });
-      bad != mask.end()) {
-    fail(ErrorCode::corrupt_file,
-         "{}: tensor \"padding_mask\" holds {} at index {}, expected 0 or 1", file.path(), *bad,
-         bad - mask.begin());
-  }
-  const auto variates =
-      static_cast<int>(std::min<std::int64_t>(shape[1], std::numeric_limits<int>::max()));
-  const int num_exogenous = file.whole_number("num_exogenous", 0, variates - 1);
-  std::vector<float> future;
-  if (file.has("future_exogenous")) {
-    future = file.read_input("future_exogenous", {shape[0], num_exogenous, golden.horizon});
-  }
-  golden.num_variates = variates;
-  const auto batch = static_cast<std::size_t>(shape[0]);
-  for (std::size_t i = 0; i < batch; ++i) {
-    golden.batch.push_back({.id = fmt::format("{}[{}]", golden.name, i),
-                            .num_variates = variates,
-                            .values = entry_of(series, i, batch),
-                            .group_ids = entry_of(ids, i, batch),
-                            .mask = entry_of(mask, i, batch),
-                            .num_exogenous = num_exogenous,
-                            .future_exogenous = entry_of(future, i, batch)});
-  }
-}
-
-// ----------------------------------------------------------------------------------------- outputs
-
-void read_outputs(const CaseReader& file, Golden& golden) {
-  const auto batch = static_cast<std::int64_t>(golden.batch.size());
-  const std::int64_t variates = golden.num_variates;
-  // "df" says how long a patch is and how many components there are; check_fits asks the model.
-  const std::vector<std::int64_t> df = file.tensor("f64.df").shape;
-  constexpr std::int64_t kMaxDim = 1 << 16;
-  if (df.size() != 4 || df[0] != batch || df[1] != variates || df[2] < 1 || df[3] < 1 ||
-      std::max(df[2], df[3]) > kMaxDim) {
-    fail(ErrorCode::corrupt_file,
-         "{}: tensor \"f64.df\" has shape {}, expected [{}, {}, patch, components]", file.path(),
-         io::shape_text(df), batch, variates);
-  }
-  golden.patch_size = static_cast<int>(df[2]);
-  golden.num_components = static_cast<int>(df[3]);
-  const bool mixture = golden.num_components > 1 || file.has("f64.logits");
-
-  for (const char* name : {"loc", "scale"}) {
-    golden.outputs.push_back(file.read_output(name, {batch, variates, df[2]}));
-  }
-  for (const char* name : {"df", "component_loc", "component_scale", "logits"}) {
-    if (name == std::string_view("logits") && !mixture) continue;
-    golden.outputs.push_back(file.read_output(name, df));
-  }
-  for (const char* name : {"mean", "mean_no_cache"}) {
-    golden.outputs.push_back(file.read_output(name, {batch, variates, golden.horizon}));
-    golden.outputs.back().series_size = static_cast<std::size_t>(golden.horizon);
   }
 }
 
@@ -308,7 +119,7 @@ std::vector<fs::path> goldens_in(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
     fail(ErrorCode::not_found, "{}: {}; expected a golden folder, or a folder of them", path,
-         fs::exists(path, error) ? "is no folder" : "there is no such folder");
+         fs::exists(path, error) ? "is not a folder" : "there is no such folder");
   }
   if (is_golden(path)) return {path};
   std::vector<fs::path> found;
@@ -320,11 +131,11 @@ std::vector<fs::path> goldens_in(const std::string& path) {
     fail(ErrorCode::not_found, "{}: cannot be read: {}", path, error.message());
   }
   if (found.empty()) {
-    fail(
-        ErrorCode::not_found,
-        "{}: holds no golden; expected {} beside config.json and model.safetensors, here or in its "
-        "folders",
-        path, kCaseFile);
+    fail(ErrorCode::not_found,
+         "{}: holds no golden; expected {} next to config.json and model.safetensors, here or in "
+         "its "
+         "folders",
+         path, kCaseFile);
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -362,17 +173,30 @@ std::string Golden::series_name(std::size_t index) const {
 }
 
 bool Golden::fits(const ModelInfo& model) const {
-  return patch_size == model.patch_size && num_components == model.num_components;
+  return architecture == model.facts.architecture &&
+         std::ranges::all_of(sizes, [&model](const NamedNumber& size) {
+           return std::ranges::any_of(model.shape, [&size](const NamedNumber& number) {
+             return number.name == size.name && number.value == size.value;
+           });
+         });
+}
+
+std::string Golden::described_sizes(const ModelInfo* model) const {
+  std::string text = model != nullptr ? model->facts.architecture : architecture;
+  for (const NamedNumber& size : sizes) {
+    for (const NamedNumber& number : model != nullptr ? model->shape : sizes) {
+      if (number.name == size.name) text += fmt::format(", {} {}", number.name, number.value);
+    }
+  }
+  return text;
 }
 
 void Golden::check_fits(const ModelInfo& model) const {
-  if (!fits(model)) {
-    fail(ErrorCode::corrupt_file,
-         "{}/{}: tensor \"f64.df\" is of patches of {} steps with {} components, the model beside "
-         "it "
-         "has {} steps and {} components; were the files of two goldens mixed?",
-         folder, kCaseFile, patch_size, num_components, model.patch_size, model.num_components);
-  }
+  if (fits(model)) return;
+  fail(ErrorCode::corrupt_file,
+       "{}/{}: the golden is of a model with {}, the one next to it has {}; were the files of two "
+       "goldens mixed?",
+       folder, kCaseFile, described_sizes(nullptr), described_sizes(&model));
 }
 
 std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths) {
@@ -403,9 +227,7 @@ Golden read_golden(const GoldenFolder& folder, GoldenUse use) {
   golden.folder = folder.path;
   const CaseReader file((fs::path(folder.path) / kCaseFile).string());
   golden.horizon = file.whole_number("horizon", 1, kMaxHorizon);
-  golden.variate_labels = file.boolean("variate_labels");
-  read_inputs(file, golden);
-  read_outputs(file, golden);
+  read_case(file, golden);
   check_nothing_unknown(file, golden.outputs);
   for (const GoldenOutput& output : golden.outputs) {
     check_range(file, output);
@@ -413,20 +235,37 @@ Golden read_golden(const GoldenFolder& folder, GoldenUse use) {
   }
   if (use == GoldenUse::with_its_model) {
     check_links(folder.path);
-    check_labels(golden);
+    if (golden.variate_labels) check_labels(golden);
   }
   return golden;
 }
 
+namespace {
+
+const TraceArray* array_of(const Trace& trace, std::string_view name) {
+  if (name.ends_with(kUncachedSuffix)) name.remove_suffix(kUncachedSuffix.size());
+  return trace.find(name);
+}
+
+}  // namespace
+
 std::span<const double> output_of(const Trace& trace, std::string_view name) {
-  if (name == "loc") return trace.loc;
-  if (name == "scale") return trace.scale;
-  if (name == "df") return trace.df;
-  if (name == "component_loc") return trace.component_loc;
-  if (name == "component_scale") return trace.component_scale;
-  if (name == "logits") return trace.logits;
-  if (name == "mean" || name == "mean_no_cache") return trace.mean;
-  return {};
+  const TraceArray* array = array_of(trace, name);
+  return array != nullptr ? std::span<const double>(array->values) : std::span<const double>();
+}
+
+std::vector<double> answer_of(const Golden& golden, const GoldenOutput& output,
+                              std::span<const Trace> traces) {
+  std::vector<double> answer;
+  for (const Trace& trace : traces) {
+    const TraceArray* array = array_of(trace, output.name);
+    if (array == nullptr) continue;
+    const std::vector<double> some =
+        variate_first(array->values, array->shape, array->variate_axis);
+    answer.insert(answer.end(), some.begin(), some.end());
+  }
+  if (output.in_units_of_scale) golden.divide_by_scale(answer);
+  return answer;
 }
 
 }  // namespace toto::validate

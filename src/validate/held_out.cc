@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "io/json.h"
+#include "base/text.h"
 
 namespace toto::validate {
 namespace {
@@ -48,7 +48,7 @@ std::vector<Window> held_out_windows(const Symbol& symbol, int context, int hori
           ErrorCode::corrupt_file,
           "{}: {} of its last {} values are missing, expected all of them: they are what forecasts "
           "are compared with; cut the file where its values end",
-          io::quoted(symbol.name), horizon - there, horizon);
+          quoted(symbol.name), horizon - there, horizon);
     }
     if (there == horizon && !std::isnan(window.latest)) {
       windows.push_back(std::move(window));
@@ -60,8 +60,7 @@ std::vector<Window> held_out_windows(const Symbol& symbol, int context, int hori
     fail(ErrorCode::corrupt_file,
          "{}: {} values give {} windows of {} steps without a missing value and with {} points "
          "before them, expected {}; use a longer file or compare less",
-         io::quoted(symbol.name), symbol.values.size(), windows.size(), horizon, kMinHistory,
-         count);
+         quoted(symbol.name), symbol.values.size(), windows.size(), horizon, kMinHistory, count);
   }
   if (passed_over > 0 && remarks != nullptr) {
     remarks->push_back(

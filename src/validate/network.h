@@ -2,27 +2,30 @@
 // whatever the network says, and two engines without any network agree perfectly.
 #pragma once
 
-#include <array>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "validate/verify.h"
 
 namespace toto::validate {
 
-inline constexpr std::array<std::string_view, 7> kTraceOutputs = {
-    "loc", "scale", "df", "component_loc", "component_scale", "logits", "mean"};
-// More than this share of an output's mean size is no rounding of float32 any more.
+// The names of all arrays of a trace, in order.
+std::vector<std::string_view> output_names(const Trace& trace);
+// The path that is fed back: "mean" or "median", by whichever the trace has; empty if neither.
+std::span<const double> path_of(const Trace& trace);
+// More than this share of an output's mean size is more than rounding of float32.
 inline constexpr double kRoundingNoise = 1e-5;
 
 // Numbers that no network of this kind can say, in words; empty: none.
 std::string impossible(const Trace& trace);
 
-// What is the same in the answers to two different series though the network should tell them
-// apart, in words; empty: nothing.
+// Names an array that is the same for two different series though the network should tell them
+// apart, in words; empty: none.
 std::string same_answer(const Trace& a, const Trace& b);
 
-// What an engine says about a series and about a seeded one, which is another: the network's
+// An engine's answers about a series and about a seeded one, which is another: the network's
 // numbers for both, and a forecast of the first that must rest on them.
 struct Probe {
   Trace first, second;

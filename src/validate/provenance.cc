@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/machine.h"
-#include "io/utf8.h"
+#include "base/text.h"
 
 namespace toto::validate {
 namespace {
@@ -16,7 +16,7 @@ std::string host_name() {
   std::array<char, 256> name = {};
   // A name that is too long is cut, perhaps without an end.
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown host";
-  return io::one_line(name.data());
+  return one_line(name.data());
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ Provenance provenance() {
   return {.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                               fmt::gmtime(std::chrono::system_clock::to_time_t(now))),
           .host = host_name(),
-          .cpu = io::one_line(cpu_name())};
+          .cpu = one_line(cpu_name())};
 }
 
 std::string text_of(const Provenance& made) {

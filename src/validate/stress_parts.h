@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "validate/network.h"
-#include "validate/stress.h"
+#include "validate/stress_runs.h"
 
 namespace toto::validate {
 

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/process_memory.h"
+#include "base/text.h"
 #include "io/json.h"
-#include "io/utf8.h"
-#include "validate/stress.h"
-#include "validate/tables.h"
+#include "validate/stress_runs.h"
+#include "validate/text_tables.h"
 #include "validate/verify_parts.h"
 
 namespace toto::validate {
@@ -207,13 +207,12 @@ std::string markdown_text(const StressReport& report) {
 }
 
 std::string table_text(const StressReport& report) {
-  std::string text =
-      io::one_line(setting_of(report)) + "\n\n" + aligned_table(mode_rows(report), 1);
+  std::string text = one_line(setting_of(report)) + "\n\n" + aligned_table(mode_rows(report), 1);
   text += "\n" + aligned_table(load_rows(report), 2);
   text += fmt::format("\nMAE of persistence, the latest value: {}\n",
                       figure_text(report.mae_persistence));
   for (const Check* check : broken(report)) {
-    text += io::one_line(fmt::format("BROKEN  {}: {}", check->name, check->detail)) + "\n";
+    text += one_line(fmt::format("BROKEN  {}: {}", check->name, check->detail)) + "\n";
   }
   return text + verdict_of(report) + "\n";
 }

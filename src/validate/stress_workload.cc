@@ -20,7 +20,7 @@ bool is_heavy(const Request& request) {
 }  // namespace
 
 std::vector<Request> mixed_requests(const StressOptions& options, const ModelInfo& model) {
-  const int patch = model.patch_size;
+  const int patch = model.facts.patch;
   std::vector<Request> requests;
   const auto add = [&](std::string what, std::vector<Series> batch, ForecastOptions forecast) {
     forecast.max_context = options.max_context;
@@ -61,8 +61,8 @@ std::vector<Request> mixed_requests(const StressOptions& options, const ModelInf
 
 Request long_request(const StressOptions& options, const ModelInfo& model) {
   Request request{.what = "three sampled patches",
-                  .batch = {make_series("long", 1, 2 * model.patch_size, options.seed)},
-                  .options = {.horizon = 3 * model.patch_size,
+                  .batch = {make_series("long", 1, 2 * model.facts.patch, options.seed)},
+                  .options = {.horizon = 3 * model.facts.patch,
                               .num_samples = 4,
                               .seed = options.seed,
                               .keep_samples = true}};

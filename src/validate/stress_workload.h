@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/stress.h"
+#include "validate/stress_runs.h"
 
 namespace toto::validate {
 

@@ -18,10 +18,10 @@ constexpr double kMaxErrorF64 = 1e-8;    // of max |f64|
 // What an engine answered, in the order of Golden::outputs; empty where this engine has no answer.
 using Answers = std::vector<std::vector<double>>;
 
-constexpr std::string_view kUncached = "mean_no_cache";
+bool is_uncached(const GoldenOutput& output) { return output.name.ends_with(kUncachedSuffix); }
 
 bool is_answered_by(const GoldenOutput& output, Mode mode) {
-  return output.name != kUncached || mode == Mode::reference;
+  return !is_uncached(output) || mode == Mode::reference;
 }
 
 // One golden while its jobs run; the answers of `reference` serve two of them.
@@ -38,10 +38,8 @@ void check_fits(const VerifyOptions& options, const Golden& golden, const ModelI
     golden.check_fits(model);
   } else if (!golden.fits(model)) {
     fail(ErrorCode::invalid_argument,
-         "{} has patches of {} steps with {} components, the golden is of {} steps and {} "
-         "components: it was made of another model",
-         options.golden_model, model.patch_size, model.num_components, golden.patch_size,
-         golden.num_components);
+         "{} has {}, the golden is of {}: it was made of another model", options.golden_model,
+         golden.described_sizes(&model), golden.described_sizes(nullptr));
   }
 }
 
@@ -58,12 +56,8 @@ void ask(const VerifyOptions& options, const Session& session, const EngineOptio
     traces.push_back(runner->trace(series, golden.horizon));
   }
   for (std::size_t i = 0; i < golden.outputs.size(); ++i) {
-    const std::string& name = golden.outputs[i].name;
-    if ((name == kUncached) == engine.use_kv_cache) continue;
-    for (const Trace& trace : traces) {
-      const std::span<const double> values = output_of(trace, name);
-      answers[i].insert(answers[i].end(), values.begin(), values.end());
-    }
+    if (is_uncached(golden.outputs[i]) == engine.use_kv_cache) continue;
+    answers[i] = answer_of(golden, golden.outputs[i], traces);
   }
 }
 
@@ -71,15 +65,15 @@ Answers answers_of(const VerifyOptions& options, const Session& session, EngineO
                    Report& report) {
   Answers answers(session.golden.outputs.size());
   ask(options, session, engine, answers, report);
-  if (engine.mode == Mode::reference) {
+  if (engine.mode == Mode::reference && std::ranges::any_of(session.golden.outputs, is_uncached)) {
     engine.use_kv_cache = false;
     ask(options, session, engine, answers, report);
   }
   return answers;
 }
 
-// Calls visit(label, offset, size) for what is judged: the output as a whole, and means also for
-// each series alone, where a large series could hide what is wrong with a small one.
+// Calls visit(label, offset, size) for what is judged: the output as a whole, and forecasts also
+// for each series alone, where a large series could hide what is wrong with a small one.
 template <typename Visit>
 void for_each_part(const Golden& golden, const GoldenOutput& output, const Visit& visit) {
   visit(std::string("all"), std::size_t{0}, output.f64.size());

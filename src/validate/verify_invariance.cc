@@ -40,7 +40,7 @@ struct Workload {
 };
 
 Workload make_workload(const ModelInfo& model, std::uint64_t seed) {
-  const int patch = model.patch_size;
+  const int patch = model.facts.patch;
   const bool large = is_large(model);
   Workload work;
   const std::pair<int, int> shapes[] = {// variates, length
@@ -127,7 +127,7 @@ class Invariance {
       return;
     }
     std::vector<Isa> available;
-    for (const Isa isa : {Isa::reference, Isa::avx2, Isa::avx512}) {
+    for (const Isa isa : all_isas()) {
       if (isa_available(isa)) {
         available.push_back(isa);
       } else {

@@ -166,7 +166,7 @@ void run_determinism(Running& running, int patch, Measured& measured) {
 }  // namespace
 
 std::vector<Case> production_cases(const ModelInfo& model, std::uint64_t seed) {
-  const int patch = model.patch_size;
+  const int patch = model.facts.patch;
   const bool large = is_large(model);
   const auto series = [seed](const char* id, int variates, int length) {
     return make_series(id, variates, length, seed);
@@ -230,7 +230,7 @@ void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& 
     add(run_shapes);
     add(run_speed);
     add([](Running& now, Measured& result) {
-      run_determinism(now, now.runner->model().patch_size, result);
+      run_determinism(now, now.runner->model().facts.patch, result);
     });
     add([](Running& now, Measured& result) {
       const ModelInfo& model = now.runner->model();

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/json.h"
 #include "validate/verify.h"
 
 namespace toto::validate {

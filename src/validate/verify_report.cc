@@ -3,15 +3,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
-#include "io/utf8.h"
-#include "validate/tables.h"
+#include "validate/text_tables.h"
 #include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
-
-using io::one_line;  // names come from folders and may hold anything
 
 std::string_view verdict(const Check& check) { return check.passed ? "pass" : "FAIL"; }
 

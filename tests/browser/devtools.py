@@ -20,7 +20,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
     "--disable-features=Translate,OptimizationHints,MediaRouter,IsolateSandboxedIframes",
     "--disable-dev-shm-usage", "--force-color-profile=srgb",
-    # Whatever is not this machine has no address.
+    # Names of other machines have no address.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 PATIENCE = 180  # seconds; the machine may be busy
@@ -228,7 +228,7 @@ class Page:
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path) for path in paths])
 
     def frame_text(self):
-        """What stands in the page's frame."""
+        """The text in the page's frame."""
         tree = self.call("Page.getFrameTree")["frameTree"]
         frame = tree["childFrames"][0]["frame"]["id"]
         world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]

@@ -18,7 +18,7 @@ import numpy as np
 from support import DATA, GOLDEN, command, engine, error_of, read_safetensors, run_command, wave
 
 import totocpp
-from totocpp._arrays import as_float32
+from totocpp._arrays import Input, as_float32
 
 
 class Shapes(unittest.TestCase):
@@ -313,9 +313,9 @@ class Refusals(unittest.TestCase):
             engine().verify(modes="all")
 
     def test_wrong_kinds_that_only_the_library_sees(self) -> None:
-        for batch in ([(1, wave()[np.newaxis], None, None, 0, None)], [("", wave(), None, None, 0, None)]):
+        for wrong in (Input(1, wave()[np.newaxis]), Input("", wave())):
             with self.assertRaisesRegex(TypeError, "^an argument is of the wrong kind"):
-                engine().forecast_inputs(batch, 3)
+                engine().forecast_inputs([wrong], 3)
 
     def test_wrong_values_are_value_errors(self) -> None:
         self.refused(ValueError, "horizon is 0, expected 1 to 100000", wave(), 0)

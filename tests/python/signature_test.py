@@ -99,11 +99,11 @@ class Signatures(unittest.TestCase):
     def test_types_of_options(self) -> None:
         """What type checkers read is what there is."""
         from totocpp._options import BacktestSettings, ForecastOptions
-        from totocpp.backtest import _checked
+        from totocpp.backtest import KEYWORDS
 
         options = set(inspect.signature(totocpp.Engine.forecast).parameters) - {"self", "series", "horizon", "multivariate"}
         self.assertEqual(set(ForecastOptions.__annotations__), options)
-        self.assertEqual(list(BacktestSettings.__annotations__), list(_checked.__kwdefaults__ or {}))
+        self.assertEqual(list(BacktestSettings.__annotations__), list(KEYWORDS))
 
     def test_exports(self) -> None:
         self.assertEqual(

@@ -1,4 +1,4 @@
-"""A `toto serve` of its own on a free port of loopback, for tests."""
+"""A separate `toto serve` on a free port of loopback, for tests."""
 
 import os
 import re
@@ -29,7 +29,7 @@ class Service:
             return file.read()
 
     def close(self):
-        """Its exit code; what it said is gone afterwards."""
+        """Stops it and returns its exit code; its output is deleted."""
         self.process.terminate()
         try:
             code = self.process.wait(60)

@@ -1,0 +1,46 @@
+// The request of one `toto backtest`: flags, a file of settings and those of an earlier run become
+// one spec, checked before any data is read.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backtest/backtest_spec.h"
+#include "backtest/data_files.h"
+#include "cli/arguments.h"
+#include "cli/settings/settings.h"
+
+namespace toto::cli {
+
+struct BacktestFlags {
+  std::vector<std::string> data;
+  // [field] of backtest::spec_fields(): the text of a flag with a value, whether a switch is given.
+  std::vector<std::optional<std::string>> values;
+  std::deque<bool> switches;
+  // None of these changes the results.
+  std::optional<std::string> settings_file, from_results, output_dir, json;
+  bool no_prefix_reuse = false;
+  bool progress = false;
+  CommonFlags common;
+};
+void add_backtest_options(Command& command, BacktestFlags& flags);
+
+struct BacktestRequest {
+  backtest::BacktestSpec spec = {};
+  Settings engine = {};
+  std::string output_dir = "backtest-out";
+  std::optional<std::string> json = {};
+  bool reuse_prefixes = true;
+  bool progress = false;
+  // With --from-results and no other DATA: the data files of that run, and the path of its results.
+  std::vector<backtest::DataFile> earlier_data = {};
+  std::string earlier_results = {};
+};
+
+// Error(invalid_argument) naming the flag or variable; Error(not_found, corrupt_file) for the file
+// of --settings or --from-results.
+BacktestRequest make_backtest_request(const BacktestFlags& flags);
+
+}  // namespace toto::cli

@@ -1,0 +1,67 @@
+// `toto forecast`: read, forecast, write, a group of series at a time. Everything wrong with the
+// request is said before anything is read, everything wrong with the input before the model is
+// loaded.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/forecast/forecast_inputs.h"
+#include "cli/forecast/forecast_outputs.h"
+#include "cli/forecast/forecast_run.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+namespace toto::cli {
+namespace {
+
+int forecast(const ForecastFlags& flags) {
+  ForecastRequest request = make_forecast_request(flags);
+  const Settings settings = resolve_settings(flags.common);
+  check_available(settings);
+  request.options.seed = settings.seed;
+  for (const std::string& warning : request.warnings) print_warning(warning);
+
+  ForecastRemarks remarks(request);
+  std::vector<ForecastInput> inputs = check_inputs(request, remarks);
+  if (const auto remark = remarks.context()) print_line("note: " + *remark);
+  if (const auto remark = remarks.multivariate()) print_warning(*remark);
+  if (const auto remark = remarks.constant()) print_warning(*remark);
+  std::size_t num_jobs = 0;
+  for (const ForecastInput& input : inputs) num_jobs += input.num_jobs();
+
+  const InterruptGuard guard;
+  const LoadedEngine loaded = load_engine(settings);
+  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  if (const auto remark = remarks.scale(loaded.engine.model())) print_warning(*remark);
+  if (const auto remark = remarks.mean_path(loaded.engine.model())) print_warning(*remark);
+  if (const auto remark = remarks.sampled(loaded.engine.model())) print_line("note: " + *remark);
+  ForecastOutputs outputs(request, loaded, inputs.front().heading());
+  Timings timings;
+  {
+    ForecastRun run(request, loaded.engine, num_jobs,
+                    [&outputs](const ForecastJob& job, const Forecast& forecast) {
+                      outputs.add(job, forecast);
+                    });
+    for (ForecastInput& input : inputs) {
+      input.read_jobs([&run](ForecastJob job) { run.add(std::move(job)); });
+    }
+    run.finish();
+    timings = run.timings();
+  }  // its progress bar is gone
+  outputs.commit(timings);
+  return 0;
+}
+
+}  // namespace
+
+void add_forecast(Arguments& arguments) {
+  const auto flags = std::make_shared<ForecastFlags>();
+  Command command =
+      arguments.add_command("forecast", "forecast every series in files and folders",
+                            "toto forecast examples/data/AAPL.csv --horizon 64 --plot aapl.html");
+  add_forecast_options(command, *flags);
+  command.run([flags] { return forecast(*flags); });
+}
+
+}  // namespace toto::cli

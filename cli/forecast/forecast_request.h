@@ -1,0 +1,76 @@
+// What one `toto forecast` was asked to do, checked before anything is read, loaded or written.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/settings/settings.h"
+#include "tables/series_file.h"
+#include "toto/toto.h"
+
+namespace toto::cli {
+
+struct ForecastFlags {
+  std::vector<std::string> inputs;
+  std::optional<std::string> horizon, context, columns, quantiles, samples, decode, point, missing,
+      format, freq, known_future, emit, output, json, plot;
+  bool multivariate = false;
+  bool independent_streams = false;
+  bool progress = false;
+  CommonFlags common;
+};
+void add_forecast_options(Command& command, ForecastFlags& flags);
+
+enum class PlotFormat { svg, html };
+
+// The quantiles a band of a chart runs between.
+struct ChartBand {
+  double low = 0.1;
+  double high = 0.9;
+};
+// The bands of a chart that shows these levels: each one with its mirror image on the other side of
+// the median, whether that was asked for or not, widest first; of many a few. 0.5 is the median
+// itself and makes none.
+std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
+
+// A file to read, "-" is standard input.
+struct InputFile {
+  std::string path;
+  std::string label;  // what ids begin with, where series of several files must be told apart
+
+  std::string name() const { return path == "-" ? "standard input" : path; }
+};
+
+struct ForecastRequest {
+  std::vector<InputFile> files;  // folders stand for the files in them
+  std::string input_name;        // of all of it, for a title: "prices.csv", "prices", "3 files"
+  tables::ReadOptions read;
+  std::optional<std::string> known_future;
+  bool multivariate = false;
+
+  // Quantiles that only a chart needs come last; the first `num_quantiles` were asked for.
+  ForecastOptions options;
+  std::size_t num_quantiles = 0;
+  bool reports_point = false;   // --point was given
+  std::string point_name;       // as it was spelt
+  bool cuts_by_default = true;  // --context was not given
+
+  // Paths; "-" is stdout.
+  std::optional<std::string> output, json, plot;
+  PlotFormat plot_format = PlotFormat::svg;
+  std::vector<ChartBand> bands;  // of a plot, widest first
+  bool progress = false;
+
+  bool several_files() const { return files.size() > 1; }
+  bool stdout_is_json() const { return output == "-" || json == "-"; }
+  std::vector<std::string> warnings;
+};
+
+// Error(invalid_argument) naming the flag or variable, also for an output that cannot be written;
+// Error(not_found) for a folder without a file to read.
+ForecastRequest make_forecast_request(const ForecastFlags& flags);
+
+}  // namespace toto::cli

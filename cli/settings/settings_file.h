@@ -1,0 +1,44 @@
+// The config file: `key = value` lines under flags and variables in authority. Read once a process.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/settings/choice.h"
+
+namespace toto::cli {
+
+class SettingsFile {
+ public:
+  SettingsFile() = default;  // says nothing
+  // Lines of `key = value`, `#` begins a comment, a value may stand in quotes. A key is one of
+  // setting_table.h or the name of its variable. Error(invalid_argument) with the line for anything
+  // else: an unknown key (with the nearest one), a key twice, no value.
+  SettingsFile(std::string_view text, std::string path);
+
+  const std::string& path() const { return path_; }  // empty: there is none
+  // The value, and "FILE:LINE: KEY" as its origin.
+  std::optional<Choice> find(std::string_view key) const;
+
+ private:
+  struct Entry {
+    std::string_view key;  // of the table
+    Choice choice;
+  };
+  std::string path_;
+  std::vector<Entry> entries_;
+};
+
+// What --config says; before the first use of the file.
+void choose_settings_file(const std::optional<std::string>& path);
+
+// Unless --config says something.
+void propose_settings_file(const std::string& path);
+
+// --config, else ./toto.conf, else toto/toto.conf in the user's config folder ($XDG_CONFIG_HOME,
+// else ~/.config). Only the first of them must exist. Errors are those of reading it.
+const SettingsFile& settings_file();
+
+}  // namespace toto::cli

@@ -1,0 +1,179 @@
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "body_reader.h"
+#include "forecast_cost.h"
+#include "handlers.h"
+#include "protocol_v1.h"
+#include "service_state.h"
+
+namespace toto::server {
+namespace {
+
+using io::Json;
+
+// What a request does with a session: append, then forecast if there are options.
+struct SessionRequest {
+  std::vector<float> values = {};       // [variate][point], to append
+  std::optional<std::string> end = {};  // time of the last point
+  std::optional<ForecastOptions> options = {};
+  bool reports_point = false;  // the answer has "point"
+  bool opens = false;          // an error closes the session: the client never learns its id
+};
+
+struct SessionAnswer {
+  ForecastAnswer forecast = {};
+  std::vector<tables::InputSeries> targets = {};  // as they were: later points move their times
+  std::string stats_json = {};                    // the answer without a forecast
+};
+
+std::string stats_json(const StreamSession& session, const Session& stream) {
+  const SessionStats stats = stream.stats();
+  io::JsonWriter json(io::JsonLayout::compact);
+  json.begin_object().field("session", session.id);
+  json.field("length", static_cast<std::uint64_t>(session.length));
+  json.field("kept", static_cast<std::uint64_t>(stream.series().length()));
+  json.field("forecasts", stats.forecasts).field("patches_reused", stats.patches_reused);
+  json.field("patches_computed", stats.patches_computed).end_object();
+  return json.take();
+}
+
+// On an engine thread; returns the number of forecasts made.
+std::int64_t run_session(ServiceState& service, StreamSession& session,
+                         const SessionRequest& wanted, const ActiveEngine& active,
+                         SessionAnswer& answer) {
+  const std::unique_lock turn(session.turn, std::try_to_lock);
+  if (!turn) {
+    fail(ErrorCode::overloaded, "the session is busy with a slow request; try again");
+  }
+  Session& stream = session.on(active, service.sessions.limits());
+  if (!wanted.values.empty()) {
+    const std::size_t count = wanted.values.size() / session.targets.size();
+    auto axes = session.axes_after(count, wanted.end);
+    stream.append(wanted.values);
+    session.advance(count, std::move(axes));
+  }
+  if (wanted.options) {
+    const Forecast& forecast =
+        answer.forecast.forecasts.emplace_back(stream.forecast(*wanted.options));
+    answer.forecast.engine = active.block(wanted.options->seed);
+    answer.forecast.timings = active.engine->timings();
+    service.telemetry.forecasts(1);
+    service.telemetry.batch(1);
+    service.shadow->offer(stream.series(), *wanted.options, forecast, active);
+  }
+  answer.targets = session.targets;
+  answer.stats_json = stats_json(session, stream);
+  return wanted.options ? 1 : 0;
+}
+
+void queue_session(const HttpCallPtr& call, const std::shared_ptr<StreamSession>& session,
+                   SessionRequest wanted) {
+  ServiceState& service = call->service;
+  if (wanted.options) {
+    const RequestLimits limits = call->limits();
+    const SeriesShape shape{.num_variates = session->targets.size()};
+    // A series without values is never too large for this thread.
+    std::ignore = check_size(limits, {&shape, 1}, *wanted.options);
+    wanted.options->cancelled = [call] { return call->is_unwanted(); };
+    const double length = static_cast<double>(session->length + wanted.values.size());
+    const double cost = forecast_cost(static_cast<double>(shape.num_variates), length,
+                                      *wanted.options, limits.facts);
+    if (lane_for_cost(cost) == LaneKind::slow) session->is_slow = true;
+  }
+  auto answer = std::make_shared<SessionAnswer>();
+  auto request = std::make_shared<const SessionRequest>(std::move(wanted));
+  const auto task = [call, session, answer, request](const ActiveEngine& active) {
+    return run_session(call->service, *session, *request, active, *answer);
+  };
+  const auto done = [call, session, answer, request](std::optional<Error> error,
+                                                     const ForecastAnswer&) {
+    if (request->opens && (error || call->gone->load())) call->service.sessions.forget(session->id);
+    call->service.small_bodies.post([call, answer, request, error = std::move(error)] {
+      call->guard([&] {
+        if (error) return call->send_error(*error);
+        if (!request->options) return call->send_json(std::move(answer->stats_json));
+        call->send(answer_v1({answer->targets}, *request->options, request->reports_point,
+                             answer->forecast));
+      });
+    });
+  };
+  const LaneKind lane = session->is_slow ? LaneKind::slow : LaneKind::fast;
+  service.scheduler->submit(task, lane, call->gone, call->deadline(), done);
+}
+
+}  // namespace
+
+void post_session(const HttpCallPtr& call) {
+  read_body(call, [call]() -> std::size_t {
+    const Json body = io::parse_json(call->request.body, "the request");
+    const auto session = std::make_shared<StreamSession>();
+    if (const std::size_t too_large = read_session(body, call->limits(), *session)) {
+      return too_large;
+    }
+    call->service.sessions.open(session);
+    try {
+      queue_session(call, session, {.opens = true});
+    } catch (...) {
+      call->service.sessions.forget(session->id);
+      throw;
+    }
+    return 0;
+  });
+}
+
+void post_append(const HttpCallPtr& call) {
+  read_body(call, [call]() -> std::size_t {
+    SessionStore& sessions = call->service.sessions;
+    const RequestLimits& limits = call->service.options.limits;
+    const auto session = sessions.find(call->path_values[0]);
+    const Json body = io::parse_json(call->request.body, "the request");
+    Fields fields(body, "");
+    const std::size_t num_variates = session->targets.size();
+    SessionRequest wanted{.values = read_points(fields.need("values"), num_variates),
+                          .reports_point = body.find("point") != nullptr};
+    const SeriesShape added{.num_variates = num_variates,
+                            .length = wanted.values.size() / num_variates};
+    if (const std::size_t too_large =
+            check_size(call->limits(), {&added, 1}, {.horizon = 1, .quantiles = {}})) {
+      return too_large;
+    }
+    sessions.reserve(session->id, sizeof(float) * wanted.values.size());
+    ForecastOptions options;
+    options.seed = limits.seed;
+    take_options(fields, limits, options);
+    if (const Json* end = fields.take("end")) wanted.end = text_of(*end, "end");
+    fields.finish();
+    if (wanted.end && wanted.values.empty()) {
+      fail(ErrorCode::invalid_argument, "end is given without values, expected both");
+    }
+    if (body.find("horizon") != nullptr) wanted.options = std::move(options);
+    queue_session(call, session, std::move(wanted));
+    return 0;
+  });
+}
+
+void post_session_forecast(const HttpCallPtr& call) {
+  read_body(call, [call]() -> std::size_t {
+    const RequestLimits& limits = call->service.options.limits;
+    const auto session = call->service.sessions.find(call->path_values[0]);
+    const Json body = io::parse_json(call->request.body, "the request");
+    Fields fields(body, "");
+    ForecastOptions options;
+    options.seed = limits.seed;
+    take_options(fields, limits, options);
+    fields.finish();
+    queue_session(call, session,
+                  {.options = std::move(options), .reports_point = body.find("point") != nullptr});
+    return 0;
+  });
+}
+
+void delete_session(const HttpCallPtr& call) {
+  call->service.sessions.close(call->path_values[0]);
+  call->send_json(one_field_json("closed", call->path_values[0]));
+}
+
+}  // namespace toto::server

@@ -1,0 +1,271 @@
+#include "backtest/backtest_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "backtest/report_parts.h"
+#include "backtest/universe.h"
+#include "base/text.h"
+#include "report/page.h"
+#include "report/svg.h"
+
+namespace toto::backtest {
+namespace {
+
+const TradingMetrics* benchmark_of(const SymbolResult& result) {
+  const StrategyResult* found = result.find(benchmark_strategy());
+  return found == nullptr ? nullptr : &found->metrics;
+}
+
+// ---------------------------------------------------------------------------------------- tables
+
+// The symbols whose details are shown: all of a few, the telling ones of many.
+using Shown = std::vector<const SymbolResult*>;
+
+std::string headline(const Shown& shown) {
+  Table table({"Symbol", "strategy", "return", "against buy-hold, points", "CAGR", "volatility",
+               "Sharpe", "Sortino", "drawdown", "Calmar", "trades"},
+              2);
+  for (const SymbolResult* result : shown) {
+    const TradingMetrics* benchmark = benchmark_of(*result);
+    for (const StrategyResult& strategy : result->strategies) {
+      const TradingMetrics& m = strategy.metrics;
+      const double ahead = m.total_return - benchmark->total_return;
+      const auto mark = ahead > 0   ? Table::Mark::better
+                        : ahead < 0 ? Table::Mark::worse
+                                    : Table::Mark::none;
+      table.add({result->plan.bars->symbol,
+                 strategy.strategy->name,
+                 percent(m.total_return),
+                 {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), mark},
+                 percent(m.cagr),
+                 share(m.volatility),
+                 decimal(m.sharpe),
+                 decimal(m.sortino),
+                 percent(m.max_drawdown),
+                 decimal(m.calmar),
+                 fmt::format("{}", m.trades)});
+    }
+  }
+  return section("Strategies against buy-hold",
+                 paragraph("Returns are total, after all costs; the comparison is the difference "
+                           "of total returns in percentage points.",
+                           "subtitle") +
+                     table.dense().html());
+}
+
+std::string activity(const Shown& shown) {
+  Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
+               "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
+              2);
+  for (const SymbolResult* result : shown) {
+    for (const StrategyResult& strategy : result->strategies) {
+      const TradingMetrics& m = strategy.metrics;
+      table.add({result->plan.bars->symbol, strategy.strategy->name, share(m.exposure, 1),
+                 decimal(m.turnover), share(m.win_rate, 1), decimal(m.profit_factor),
+                 percent(m.average_trade), share(m.fees_paid),
+                 fmt::format("{}", m.max_drawdown_bars), fmt::format("{}", m.ambiguous_bars)});
+    }
+  }
+  return section("How they traded", table.dense().html());
+}
+
+// Of many symbols the close alone, those whose forecasts were best first.
+std::string forecast_table(const ReportInput& input) {
+  const auto mae_ratio = [](const ForecastAccuracy& a) { return a.model.mae / a.persistence.mae; };
+  std::vector<const SymbolResult*> order;
+  for (const SymbolResult& result : input.results) order.push_back(&result);
+  const bool many = order.size() > kMaxDetailed;
+  if (many) {
+    const auto key = [&](const SymbolResult* result) {
+      const double ratio = mae_ratio(close_accuracy(*result));
+      return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+    };
+    std::sort(order.begin(), order.end(), [&](const SymbolResult* a, const SymbolResult* b) {
+      return std::tuple(key(a), a) < std::tuple(key(b), b);
+    });
+  }
+  Table table(
+      {"Symbol", "target", "MAE", "of persistence", "ratio", "DM p", "right direction",
+       "80 % band holds", "RMSE", "of persistence", "sMAPE", "MASE", "WQL", "of persistence"},
+      2);
+  for (const SymbolResult* result : order) {
+    for (const tables::Target target : tables::kTargets) {
+      if (many && target != tables::Target::close) continue;
+      const ForecastAccuracy& a = result->accuracy[static_cast<std::size_t>(target)];
+      const double ratio = mae_ratio(a);
+      table.add({result->plan.bars->symbol,
+                 name_of(target),
+                 significant(a.model.mae),
+                 significant(a.persistence.mae),
+                 {decimal(ratio, 3), ratio < 1   ? Table::Mark::better
+                                     : ratio > 1 ? Table::Mark::worse
+                                                 : Table::Mark::none},
+                 p_value(a.dm_p_value),
+                 share(a.direction_accuracy, 1),
+                 share(a.coverage_80, 1),
+                 significant(a.model.rmse),
+                 significant(a.persistence.rmse),
+                 share(a.model.smape),
+                 decimal(a.model.mase, 3),
+                 decimal(a.model.wql, 4),
+                 decimal(a.persistence.wql, 4)});
+    }
+  }
+  return section(
+      "Forecasts against persistence",
+      paragraph("Persistence forecasts each price as its own last value. A ratio below 1 "
+                "means the model was closer; DM p is the Diebold-Mariano test of that difference.",
+                "subtitle") +
+          table.dense().html());
+}
+
+std::string data_section(const ReportInput& input) {
+  std::vector<std::string> sentences;
+  for (const SkippedSymbol& item : input.skipped) sentences.push_back(item.reason + "; skipped");
+  for (const std::string& note : input.notes) sentences.push_back(note);
+  if (sentences.empty()) {
+    return section("Data", paragraph("No gaps, holidays, splits or odd bars were found."));
+  }
+  constexpr std::size_t kMaxShown = 500;
+  if (sentences.size() > kMaxShown) {
+    const std::size_t more = sentences.size() - kMaxShown;
+    sentences.resize(kMaxShown);
+    sentences.push_back(fmt::format("and {} more, printed as warnings by the run", more));
+  }
+  return section("Data", list_of_sentences(sentences));
+}
+
+std::string rules_section(const ReportInput& input) {
+  const BacktestSpec& spec = input.spec;
+  constexpr std::string_view kHowToCheck =
+      "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
+      "results.json holds every setting.";
+  const std::vector<std::string> sentences = {
+      fmt::format("A decision after the close of bar t concerns bar t + {}, and knows no row after "
+                  "t.",
+                  spec.lag),
+      fmt::format("The network sees the {} of each price{}; it was run by toto.cpp {}, model {} "
+                  "({}), mode {}, {}, seed {}.",
+                  spec.transform == Transform::price ? "history" : "history of changes",
+                  spec.return_scale == 1 ? "" : fmt::format(", times {}", spec.return_scale),
+                  input.engine.version, input.engine.model,
+                  input.engine.trained ? "trained" : "untrained", input.engine.mode,
+                  input.engine.dtype, input.engine.seed),
+      fmt::format("Fills at the open happen at {}; slippage of a market fill is {} bps, the fee of "
+                  "a side {}, borrowing costs {} a year.",
+                  spec.fill_at_close ? "the close before" : "the open", spec.slippage_bps,
+                  spec.fee_bps ? fmt::format("{} bps", *spec.fee_bps) : "5 bps, of crypto 15 bps",
+                  percent(spec.borrow_apr).substr(1)),
+      fmt::format("Bars a year, which annual figures rest on: {}.",
+                  fmt::join(calendar_lines(input.results), "; ")),
+      std::string(kHowToCheck)};
+  return section("How this was computed", list_of_sentences(sentences));
+}
+
+// The subject of the page in one line: symbols, period, model, costs.
+std::string scope_of(const ReportInput& input) {
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> names;
+  std::string first, last;
+  for (const SymbolResult& result : input.results) {
+    const SymbolPlan& plan = result.plan;
+    if (names.size() < kNamed) names.push_back(plan.bars->symbol);
+    const std::string from = plan.bars->time_text(plan.first);
+    const std::string to = plan.bars->time_text(plan.first + plan.count - 1);
+    if (first.empty() || from < first) first = from;
+    if (to > last) last = to;
+  }
+  return fmt::format("{}{}; target bars from {} to {}; forecasts by {}, decided {} before each bar",
+                     fmt::join(names, ", "), input.results.size() > kNamed ? ", ..." : "", first,
+                     last, input.engine.model,
+                     input.spec.lag == 1 ? "one bar" : fmt::format("{} bars", input.spec.lag));
+}
+
+const SymbolResult* same_symbol(std::span<const SymbolResult> results, const std::string& symbol) {
+  const auto found = std::find_if(results.begin(), results.end(), [&](const SymbolResult& result) {
+    return result.plan.bars->symbol == symbol;
+  });
+  return found == results.end() ? nullptr : &*found;
+}
+
+std::string detail(const ReportInput& input, const SymbolResult& result) {
+  const tables::Bars& bars = *result.plan.bars;
+  const std::size_t last = result.plan.first + result.plan.count - 1;
+  std::string body = paragraph(fmt::format("{}, {} target bars from {} to {}, {} bars a year",
+                                           name_of(result.plan.rules.asset), result.plan.count,
+                                           bars.time_text(result.plan.first), bars.time_text(last),
+                                           result.plan.bars_per_year),
+                               "subtitle");
+  body += symbol_charts(result) + monthly_returns(result) + cost_sweep(result);
+  body += lag_comparison(result, same_symbol(input.other_results, bars.symbol), input.other_lag);
+  body += coverage_table(result) + worst_trades(result);
+  body += "<h3>Forecasts</h3>\n" + forecast_charts(result, input.engine.trained);
+  return section(bars.symbol, body);
+}
+
+}  // namespace
+
+std::string lookahead_sentence(const LookaheadCheck& check) {
+  if (!check.passed()) {
+    return fmt::format("LOOKAHEAD: {} of {} decisions changed when the rows after them did; {}.",
+                       check.num_different, check.num_checked, check.first_difference);
+  }
+  return fmt::format(
+      "No lookahead: {} of {} decisions were made again with every later row replaced by noise, "
+      "and "
+      "came out the same bit for bit.",
+      check.num_checked == check.num_decisions ? "all" : fmt::format("{}", check.num_checked),
+      check.num_decisions);
+}
+
+std::vector<std::string> calendar_lines(std::span<const SymbolResult> results) {
+  constexpr std::size_t kNamed = 8;
+  std::map<std::pair<double, tables::Asset>, std::vector<std::string>> groups;
+  for (const SymbolResult& result : results) {
+    groups[{result.plan.bars_per_year, result.plan.rules.asset}].push_back(
+        one_line(result.plan.bars->symbol));
+  }
+  std::vector<std::string> lines;
+  for (auto& [key, symbols] : groups) {
+    const std::size_t more = symbols.size() > kNamed ? symbols.size() - kNamed : 0;
+    symbols.resize(symbols.size() - more);
+    lines.push_back(fmt::format("{}{}: {}, {:g} bars a year", fmt::join(symbols, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "",
+                                name_of(key.second), key.first));
+  }
+  return lines;
+}
+
+std::string report_html(const ReportInput& input) {
+  Shown shown;
+  for (const std::size_t i : telling_symbols(input.results, kMaxDetailed)) {
+    shown.push_back(&input.results[i]);
+  }
+  std::string body =
+      paragraph(scope_of(input), "subtitle") + verdicts(input) + universe_section(input);
+  if (shown.size() < input.results.size()) {
+    body += paragraph(
+        fmt::format(
+            "The rest of this page shows {} of {} symbols: those where the strategies did best "
+            "against buy-hold on average, those in the middle and those where they did "
+            "worst, a third each. The table of forecasts and the files hold all of them.",
+            shown.size(), input.results.size()),
+        "subtitle");
+  }
+  body += headline(shown) + forecast_table(input) + activity(shown);
+  for (const SymbolResult* result : shown) body += detail(input, *result);
+  body += data_section(input) + rules_section(input);
+  const std::string title =
+      input.results.size() == 1
+          ? fmt::format("Backtest of {}", input.results.front().plan.bars->symbol)
+          : fmt::format("Backtest of {} symbols", input.results.size());
+  return report::html_page(title, body);
+}
+
+}  // namespace toto::backtest

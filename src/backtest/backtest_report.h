@@ -1,0 +1,36 @@
+// The report of a run: one offline HTML file that says in plain words what was earned and whether
+// it beat doing nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backtest/lookahead.h"
+#include "backtest/walk_forward.h"
+#include "tables/forecast_file.h"
+
+namespace toto::backtest {
+
+// Views of what the caller keeps.
+struct ReportInput {
+  std::span<const SymbolResult> results;
+  tables::EngineBlock engine;
+  const BacktestSpec& spec;
+  const LookaheadCheck& lookahead;
+  std::span<const std::string> notes;  // about the data
+  std::span<const SkippedSymbol> skipped;
+  std::size_t other_lag = 0;                         // 0: no run with another decision lag
+  std::span<const SymbolResult> other_results = {};  // of that run
+};
+
+std::string report_html(const ReportInput& input);
+
+// "AAPL, GOOGL: stock, 252 bars a year", one for each pair of these that occurs.
+std::vector<std::string> calendar_lines(std::span<const SymbolResult> results);
+
+// "All 50 decisions ... bit for bit" or how many were not.
+std::string lookahead_sentence(const LookaheadCheck& check);
+
+}  // namespace toto::backtest

@@ -1,0 +1,48 @@
+// Figures of a strategy's returns and trades. Undefined ones are NaN, which JSON writes as null.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backtest/trading.h"
+
+namespace toto::backtest {
+
+struct TradingMetrics {
+  double total_return = 0;  // compounded
+  double cagr = 0;
+  double volatility = 0;  // annualised
+  double sharpe = 0;
+  double sortino = 0;
+  double max_drawdown = 0;            // at most 0
+  std::size_t max_drawdown_bars = 0;  // from its peak until that is reached again, or the end
+  double calmar = 0;
+  double exposure = 0;
+  double turnover = 0;
+  std::size_t trades = 0;
+  double win_rate = 0;
+  double profit_factor = 0;
+  double average_trade = 0;
+  double fees_paid = 0;
+  std::size_t ambiguous_bars = 0;
+};
+
+// At least one target bar.
+TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_year);
+
+// mean / standard deviation (ddof 1) x sqrt(bars a year); NaN if there is no deviation.
+double sharpe_ratio(std::span<const double> returns, double bars_per_year);
+
+// Of the last `window` returns at each bar; NaN where there are fewer. `window` at least 2.
+std::vector<double> rolling_sharpe(std::span<const double> returns, std::size_t window,
+                                   double bars_per_year);
+
+struct Drawdown {
+  double depth = 0;  // at most 0
+  std::size_t bars = 0;
+};
+// Of an equity that starts from 1 before the first of these.
+Drawdown max_drawdown(std::span<const double> equity);
+
+}  // namespace toto::backtest

@@ -1,0 +1,171 @@
+#include "forecast/passes.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace toto {
+namespace {
+
+// A session's context is read already; its keys and values are used where they are.
+void take_kept(Running& running, SeriesPlan& plan) {
+  const State& state = running.state;
+  const std::size_t at = std::size_t(plan.first_sequence) * running.network.shape().patch;
+  plan.inputs = plan.kept->inputs();
+  plan.ids = plan.kept->ids();
+  std::copy(plan.kept->scalers().begin(), plan.kept->scalers().end(),
+            state.scalers + plan.first_sequence);
+  std::copy(plan.kept->loc().begin(), plan.kept->loc().end(), state.loc + at);
+  std::copy(plan.kept->scale().begin(), plan.kept->scale().end(), state.scale + at);
+  for (int v = 0; v < plan.series->num_variates; ++v) {
+    state.prefixes[plan.first_sequence + v] = plan.kept->prefix(v);
+  }
+}
+
+// One pass over tokens [first_token, last_token) of every series of the group, kept ones left out.
+// The query rows of a series follow its last token.
+void run_tokens(Running& running, const Group& group, int first_token, int last_token) {
+  const State& state = running.state;
+  const ModelShape& shape = running.network.shape();
+  const int width = shape.input_width, leading = shape.leading_rows;
+  GroupList groups{state.group_rows, state.groups};
+  GroupList output_groups{state.output_group_rows, state.output_groups};
+  int num_runs = 0, num_rows = 0, num_outputs = 0;
+  std::size_t num_constants = 0;
+  for (const SeriesPlan& plan : group.series) {
+    const int variates = plan.series->num_variates, num_patches = plan.context.num_patches;
+    const int begin = std::max(first_token, plan.first_token);
+    const int end = std::min(last_token, plan.num_tokens);
+    if (begin >= end) continue;
+    const bool at_end = end == plan.num_tokens;
+    const int queries = at_end ? running.paths.query_rows() : 0;
+    const int count = end - begin + queries, series_row = num_rows;
+    const int outputs = at_end ? 1 + queries : 0;
+    for (int v = 0; v < variates; ++v) {
+      const int sequence = plan.first_sequence + v;
+      state.runs[num_runs++] = {
+          .first_row = num_rows,
+          .num_rows = count,
+          .tail = state.prefixes[sequence],
+          .tail_length = begin,
+          .positions = state.positions + std::size_t(begin) * shape.position_floats,
+          .num_outputs = outputs};
+      const bool exogenous = v >= variates - plan.series->num_exogenous;
+      const float* context = plan.inputs + std::size_t(v) * num_patches * width;
+      for (int token = begin; token < end + queries; ++token, ++num_rows) {
+        float* row = state.rows + std::size_t(num_rows) * width;
+        if (token >= leading && token < end) {
+          std::copy_n(context + std::size_t(token - leading) * width, width, row);
+          continue;
+        }
+        std::fill_n(row, width, 0.0f);
+        state.constants[num_constants++] = {
+            num_rows, token < leading ? running.network.leading_constant(exogenous)
+                                      : running.network.query_constant()};
+      }
+    }
+    const auto id_at = [&](int v, int p) { return plan.ids[std::size_t(v) * num_patches + p]; };
+    for (int i = 0; i < count; ++i) {
+      const int p = std::clamp(begin + i - leading, 0, num_patches - 1);
+      groups.append(
+          variates, [&](int v) { return id_at(v, p); },
+          [&](int v) { return series_row + v * count + i; });
+    }
+    for (int i = 0; i < outputs; ++i) {
+      output_groups.append(
+          variates, [&](int v) { return id_at(v, num_patches - 1); },
+          [&](int v) { return num_outputs + v * outputs + i; });
+    }
+    num_outputs += variates * outputs;
+  }
+  running.network.forward({.runs = {state.runs, static_cast<std::size_t>(num_runs)},
+                           .inputs = state.rows,
+                           .num_rows = num_rows,
+                           .constants = {state.constants, num_constants},
+                           .groups = groups.all(),
+                           .output_groups = output_groups.all(),
+                           .num_outputs = num_outputs,
+                           .output_steps = running.output_steps},
+                          running.state.network);
+}
+
+}  // namespace
+
+void Running::check_cancelled() const {
+  if (options->cancelled && options->cancelled())
+    fail(ErrorCode::cancelled, "the forecast was cancelled");
+}
+
+void read_contexts(Running& running, const Group& group) {
+  const State& state = running.state;
+  const ModelShape& shape = running.network.shape();
+  const int patch = shape.patch;
+  std::size_t patch_at = 0;
+  for (SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) {
+      take_kept(running, plan);
+      continue;
+    }
+    const std::size_t num_patches = plan.context.num_patches;
+    const std::size_t padded = num_patches * patch, room = num_patches * shape.input_width;
+    float* inputs = state.inputs + patch_at * shape.input_width;
+    std::uint8_t* mask = state.mask + patch_at * patch;
+    plan.inputs = inputs;
+    plan.ids = state.ids + patch_at;
+    write_context(*plan.series, plan.context, running.options->missing, patch, room, inputs, mask,
+                  state.ids + patch_at);
+    for (int v = 0; v < plan.series->num_variates; ++v) {
+      const int sequence = plan.first_sequence + v;
+      const std::size_t at = std::size_t(sequence) * patch;
+      state.scalers[sequence] = running.network.read_context(
+          {inputs + v * room, room}, {mask + v * padded, padded}, state.loc + at, state.scale + at);
+    }
+    patch_at += plan.series->num_variates * num_patches;
+  }
+  const int last = group.max_tokens + running.paths.query_rows() - 1;
+  for (int token = group.first_token; token <= last; ++token) {
+    running.network.position_factors(token, last, last,
+                                     state.positions + std::size_t(token) * shape.position_floats);
+  }
+}
+
+void run_contexts(Running& running, const Group& group) {
+  for (const SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) plan.kept->begin();
+  }
+  // Long or wide series go through in pieces of time; keys and values of earlier pieces are cached.
+  const int queries = running.paths.query_rows(), max_rows = running.state.max_rows;
+  const int tokens_per_pass = group.num_rows + group.num_sequences * queries <= max_rows
+                                  ? group.max_tokens
+                                  : std::max(1, max_rows / group.num_sequences - queries);
+  for (int first = group.first_token; first < group.max_tokens; first += tokens_per_pass) {
+    running.check_cancelled();
+    run_tokens(running, group, first, std::min(group.max_tokens, first + tokens_per_pass));
+  }
+  for (const SeriesPlan& plan : group.series) {
+    if (plan.kept != nullptr) plan.kept->commit();
+  }
+}
+
+bool is_known(const Series& series, int variate) noexcept {
+  return !series.future_exogenous.empty() && variate >= series.num_variates - series.num_exogenous;
+}
+
+void set_known_future(Running& running, const Group& group) {
+  if (running.paths.stored_paths == 0) return;
+  const int horizon = running.options->horizon;
+  for (const SeriesPlan& plan : group.series) {
+    const Series& series = *plan.series;
+    if (series.future_exogenous.empty()) continue;
+    for (int x = 0; x < series.num_exogenous; ++x) {
+      const int sequence = plan.first_sequence + series.num_variates - series.num_exogenous + x;
+      for (int step = 0; step < running.paths.path_steps; ++step) {
+        const float value =
+            step < horizon ? series.future_exogenous[std::size_t(x) * horizon + step] : 0.0f;
+        std::fill_n(running.path_step(sequence, step), running.paths.stored_paths, value);
+      }
+    }
+  }
+}
+
+}  // namespace toto

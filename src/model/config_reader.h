@@ -1,0 +1,38 @@
+// Typed look-ups in a config.json, with one sentence for everything that can be wrong.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/json.h"
+
+namespace toto {
+
+// Far above any real checkpoint, low enough that no product of two overflows.
+inline constexpr int kMaxDim = 1 << 16;
+inline constexpr int kMaxLayers = 4096;
+
+// Views of its arguments. Errors are Error(corrupt_file) that begin with `what`.
+class ConfigReader {
+ public:
+  ConfigReader(const io::Json& root, std::string_view what) : root_(root), what_(what) {}
+
+  const io::Json& required(const char* key) const;
+  int integer(const char* key, int low, int high) const;
+  bool boolean(const char* key, bool otherwise) const;
+  double real(const char* key, double otherwise, double low, double high) const;
+  const std::string& text(const io::Json& value, const char* key) const;
+  std::string_view what() const { return what_; }
+
+  // Adds a warning for each key that is not one of `known`; of many only the first are named.
+  void warn_of_unknown(std::span<const std::string_view> known,
+                       std::vector<std::string>& warnings) const;
+
+ private:
+  const io::Json& root_;
+  std::string_view what_;
+};
+
+}  // namespace toto

@@ -1,0 +1,13 @@
+// Toto 1.0: what the table of architectures needs to know of it.
+#pragma once
+
+#include "model/architecture.h"
+
+namespace toto {
+
+std::unique_ptr<Architecture> parse_toto1(const io::Json& config, std::string_view what,
+                                          std::vector<std::string>& warnings);
+extern const std::span<const std::string_view> kToto1Keys;
+extern const std::span<const ModelPreset> kToto1Presets;
+
+}  // namespace toto

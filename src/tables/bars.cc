@@ -1,0 +1,163 @@
+#include "tables/bars.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/csv.h"
+#include "io/sha256.h"
+#include "tables/series_table.h"
+
+namespace toto::tables {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 4> kPriceColumns = {"open", "high", "low", "close"};
+
+// What is read is what is hashed: a file that changes meanwhile, or a pipe, has no second reading.
+class HashedSource final : public io::ByteSource {
+ public:
+  explicit HashedSource(io::ByteSource& source) : source_(source) {}
+  std::size_t read(char* dst, std::size_t size) override {
+    const std::size_t count = source_.read(dst, size);
+    hash_.update(std::as_bytes(std::span(dst, count)));
+    return count;
+  }
+  std::string hex_digest() { return hash_.hex_digest(); }
+
+ private:
+  io::ByteSource& source_;
+  io::Sha256 hash_;
+};
+
+void check_price(const SeriesTable& table, const TableRows& rows, std::size_t column,
+                 std::size_t row, const std::string& file) {
+  const float price = rows.values[column][row];
+  if (price > 0) return;
+  const std::string where =
+      fmt::format("{} ({})", io::place(file, rows.lines[row], table.column_numbers[column]),
+                  quoted(table.columns[column]));
+  if (std::isnan(price)) {
+    fail(ErrorCode::corrupt_file,
+         "{}: the price is missing, expected a number above 0; fill it in or remove the row",
+         where);
+  }
+  fail(ErrorCode::corrupt_file, "{}: the price is {}, expected a number above 0", where,
+       rows.exact[column][row]);
+}
+
+bool is_csv(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  return equal_ignoring_case(entry.path().extension().string(), ".csv") &&
+         !entry.is_directory(ignored);
+}
+
+// The files behind one path of the command line.
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<std::string> files;
+  fs::directory_iterator folder(path, error);
+  if (error) {
+    fail(ErrorCode::not_found, "{}: the folder cannot be read: {}", path, error.message());
+  }
+  for (const fs::directory_entry& entry : folder) {
+    if (is_csv(entry)) files.push_back(entry.path().string());
+  }
+  if (files.empty()) {
+    fail(ErrorCode::corrupt_file, "{}: the folder has no .csv file, expected bars in at least one",
+         path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::string_view name_of(Target target) noexcept {
+  constexpr std::array<std::string_view, 4> kNames = {"close", "low", "high", "open"};
+  return kNames[static_cast<std::size_t>(target)];
+}
+
+const std::vector<double>& Bars::prices(Target target) const {
+  switch (target) {
+    case Target::close:
+      break;
+    case Target::low:
+      return low;
+    case Target::high:
+      return high;
+    case Target::open:
+      return open;
+  }
+  return close;
+}
+
+std::vector<Bars> read_bars(const std::string& path) {
+  const std::string file = path == "-" ? "standard input" : path;
+  const auto source = io::open_source(path);
+  return read_bars(*source, file, fs::path(path).stem().string());
+}
+
+std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
+                            const std::string& symbol) {
+  HashedSource source(bytes);
+  io::TextInput text(source, file);
+  TableOptions options;
+  options.format = InputFormat::csv_ohlcv;
+  options.columns.assign(kPriceColumns.begin(), kPriceColumns.end());
+  options.loose = {"volume"};
+  options.keep_lines = true;
+  options.exact = true;
+  SeriesTable table = read_table(text, options);
+  const std::string sha256 = source.hex_digest();
+
+  std::vector<Bars> symbols;
+  for (TableRows& rows : table.groups) {
+    for (std::size_t row = 0; row < rows.times.size(); ++row) {
+      for (std::size_t column = 0; column < kPriceColumns.size(); ++column) {
+        check_price(table, rows, column, row, file);
+      }
+    }
+    Bars& bars = symbols.emplace_back();
+    bars.symbol = table.id_name.empty() ? symbol : rows.id;
+    bars.file = file;
+    bars.file_sha256 = sha256;
+    bars.style = table.style;
+    bars.times = std::move(rows.times);
+    bars.lines = std::move(rows.lines);
+    bars.open = std::move(rows.exact[0]);
+    bars.high = std::move(rows.exact[1]);
+    bars.low = std::move(rows.exact[2]);
+    bars.close = std::move(rows.exact[3]);
+    if (rows.exact.size() > kPriceColumns.size()) bars.volume = std::move(rows.exact[4]);
+  }
+  return symbols;
+}
+
+std::vector<Bars> read_all_bars(const std::vector<std::string>& paths) {
+  std::vector<Bars> all;
+  std::map<std::string, std::string> file_of;
+  for (const std::string& path : paths) {
+    for (const std::string& file : files_of(path)) {
+      for (Bars& bars : read_bars(file)) {
+        const auto [known, is_new] = file_of.try_emplace(bars.symbol, bars.file);
+        if (!is_new) {
+          fail(ErrorCode::corrupt_file,
+               "{}: the symbol {} stands in {} too, expected it in one file; rename one of them",
+               bars.file, quoted(bars.symbol), known->second);
+        }
+        all.push_back(std::move(bars));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace toto::tables

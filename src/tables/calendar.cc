@@ -1,0 +1,296 @@
+#include "tables/calendar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/median.h"
+
+namespace toto::tables {
+namespace {
+
+constexpr std::size_t kMaxNotes = 20;  // of one kind and symbol
+constexpr int kSaturday = 5;
+
+Ticks day_of(Ticks time) { return (time - time_of_day(time)) / kDay; }
+
+bool is_weekend(Ticks time) { return weekday(time) >= kSaturday; }
+
+// Bars of one day are adjacent.
+struct Day {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+std::vector<Day> days_of(const Bars& bars) {
+  std::vector<Day> days;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const bool same_day =
+        i > 0 && !bars.style.steps && day_of(bars.times[i]) == day_of(bars.times[i - 1]);
+    if (!same_day) days.push_back({.first = i});
+    ++days.back().count;
+  }
+  return days;
+}
+
+double bars_per_day(const std::vector<Day>& days) {
+  std::vector<double> counts;
+  counts.reserve(days.size());
+  for (const Day& day : days) counts.push_back(static_cast<double>(day.count));
+  return median(std::move(counts));
+}
+
+// From each bar to the next, in ticks.
+std::vector<double> steps_of(const Bars& bars) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < bars.size(); ++i) {
+    steps.push_back(static_cast<double>(bars.times[i] - bars.times[i - 1]));
+  }
+  return steps;
+}
+
+// The distance between bars in words, and the number of them in a year as far as it is known.
+struct Spacing {
+  std::string_view name;  // empty: daily
+  int usual_year = 0;     // 0: depends on the market's hours
+};
+
+Spacing spacing_of(double median_step) {
+  const double days = median_step / static_cast<double>(kDay);
+  if (days < 0.9) return {.name = "intraday"};
+  if (days < 5) return {};  // a holiday or a weekend may lie between most bars of a short file
+  if (days < 11) return {.name = "weekly", .usual_year = 52};
+  if (days < 45) return {.name = "monthly", .usual_year = 12};
+  return {.name = "quarterly or yearly", .usual_year = 4};
+}
+
+class BarInspection {
+ public:
+  BarInspection(const Bars& bars, Asset asset) : bars_(bars), asset_(asset), days_(days_of(bars)) {
+    if (bars.size() < 2) return;
+    std::vector<double> steps = steps_of(bars);
+    step_ = median(std::move(steps));
+    const double per_day = bars_per_day(days_);
+    intraday_ = per_day > 1;
+    if (intraday_) {  // nights do not count
+      steps.clear();
+      for (const Day& day : days_) {
+        for (std::size_t i = day.first + 1; i < day.first + day.count; ++i) {
+          steps.push_back(static_cast<double>(step_before(i)));
+        }
+      }
+      step_ = median(std::move(steps));
+    }
+  }
+
+  std::vector<std::string> notes() {
+    note_odd_bars();
+    note_gaps();
+    note_half_days();
+    note_splits();
+    note_empty_volume();
+    return std::move(notes_);
+  }
+
+ private:
+  Ticks step_before(std::size_t i) const { return bars_.times[i] - bars_.times[i - 1]; }
+  std::string where(std::size_t bar) const {
+    return fmt::format("{}: line {}: {}", bars_.file, bars_.lines[bar], bars_.symbol);
+  }
+
+  // Counts what it does not say: a file with ten thousand of a kind has one cause, not ten
+  // thousand.
+  template <typename Sentence>
+  void note_each(const std::vector<std::size_t>& found, const Sentence& sentence) {
+    for (std::size_t k = 0; k < std::min(found.size(), kMaxNotes); ++k) {
+      std::string note = sentence(found[k]);
+      if (k + 1 == kMaxNotes && found.size() > kMaxNotes) {
+        note += fmt::format("; {} more like it follow, the last one at line {}",
+                            found.size() - kMaxNotes, bars_.lines[found.back()]);
+      }
+      notes_.push_back(std::move(note));
+    }
+  }
+
+  // One sentence for all: the first one, and the lines of the others.
+  void note_together(const std::vector<std::size_t>& found, const std::string& first) {
+    if (found.empty()) return;
+    std::string note = first;
+    if (found.size() > 1) {
+      note += fmt::format("; {} more like it, at lines", found.size() - 1);
+      for (std::size_t k = 1; k < std::min(found.size(), kMaxNotes); ++k) {
+        note += fmt::format("{} {}", k == 1 ? "" : ",", bars_.lines[found[k]]);
+      }
+      if (found.size() > kMaxNotes) note += ", ...";
+    }
+    notes_.push_back(std::move(note));
+  }
+
+  void note_odd_bars() {
+    std::vector<std::size_t> odd;
+    for (std::size_t i = 0; i < bars_.size(); ++i) {
+      const double top = std::max(bars_.open[i], bars_.close[i]);
+      const double bottom = std::min(bars_.open[i], bars_.close[i]);
+      if (bars_.high[i] < std::max(top, bars_.low[i]) || bars_.low[i] > bottom) odd.push_back(i);
+    }
+    note_each(odd, [&](std::size_t i) {
+      return fmt::format(
+          "{} has open {}, high {}, low {}, close {}: the high is not the highest or the low not "
+          "the lowest; the bar is used as it is",
+          where(i), bars_.open[i], bars_.high[i], bars_.low[i], bars_.close[i]);
+    });
+  }
+
+  // Weekdays without a bar between bar i - 1 and bar i.
+  std::int64_t weekdays_between(std::size_t i) const {
+    const std::int64_t first = day_of(bars_.times[i - 1]) + 1, end = day_of(bars_.times[i]);
+    std::int64_t count = (end - first) / 7 * 5;
+    for (std::int64_t day = first + (end - first) / 7 * 7; day < end; ++day) {
+      if (!is_weekend(day * kDay)) ++count;
+    }
+    return count;
+  }
+
+  bool has_rhythm_of_weekdays() const {
+    return asset_ == Asset::stock && !bars_.style.steps && step_ <= 4 * static_cast<double>(kDay);
+  }
+
+  void note_gaps() {
+    constexpr std::int64_t kLongestHoliday = 2;  // weekdays in a row
+    std::vector<std::size_t> gaps, holidays;
+    for (std::size_t i = 1; i < bars_.size(); ++i) {
+      const bool over_night =
+          has_rhythm_of_weekdays() && day_of(bars_.times[i]) != day_of(bars_.times[i - 1]);
+      if (over_night) {
+        const std::int64_t absent = weekdays_between(i);
+        if (absent > kLongestHoliday) gaps.push_back(i);
+        if (absent > 0 && absent <= kLongestHoliday) holidays.push_back(i);
+      } else if (static_cast<double>(step_before(i)) > 1.5 * step_) {
+        gaps.push_back(i);
+      }
+    }
+    note_each(gaps, [&](std::size_t i) {
+      const std::string_view unit = bars_.style.steps ? "step" : "bar";
+      return fmt::format("{} has a gap: no {} between {} and {}", where(i), unit,
+                         bars_.time_text(i - 1), bars_.time_text(i));
+    });
+    if (holidays.empty()) return;
+    note_together(holidays,
+                  fmt::format("{} has no bar on a weekday between {} and {}: a holiday, it seems",
+                              where(holidays.front()), bars_.time_text(holidays.front() - 1),
+                              bars_.time_text(holidays.front())));
+  }
+
+  // Days of a market with hours that end early. The first and the last day may be cut by the file.
+  void note_half_days() {
+    if (!intraday_ || !has_rhythm_of_weekdays() || days_.size() < 3) return;
+    const double usual = bars_per_day(days_);
+    std::vector<std::size_t> half;
+    for (std::size_t d = 1; d + 1 < days_.size(); ++d) {
+      if (static_cast<double>(days_[d].count) <= 0.75 * usual) half.push_back(days_[d].first);
+    }
+    if (half.empty()) return;
+    const auto day = std::find_if(days_.begin(), days_.end(),
+                                  [&](const Day& item) { return item.first == half.front(); });
+    note_together(half, fmt::format("{} has a day of {} bars, {} are usual: a half day, it seems",
+                                    where(half.front()), day->count, usual));
+  }
+
+  void note_splits() {
+    constexpr std::array<double, 6> kRatios = {2, 3, 4, 5, 10, 20};
+    constexpr double kTolerance = 0.05;  // what the price itself may have moved on that day
+    std::vector<std::size_t> splits;
+    for (std::size_t i = 1; i < bars_.size(); ++i) {
+      const double change = bars_.close[i] / bars_.close[i - 1];
+      const double ratio = std::max(change, 1 / change);
+      for (const double split : kRatios) {
+        if (std::abs(ratio / split - 1) <= kTolerance) {
+          splits.push_back(i);
+          break;
+        }
+      }
+    }
+    note_each(splits, [&](std::size_t i) {
+      return fmt::format(
+          "{} closes at {} after {}, {:.3g} times as much: a split, probably; adjust the prices if "
+          "it is one",
+          where(i), bars_.close[i], bars_.close[i - 1], bars_.close[i] / bars_.close[i - 1]);
+    });
+  }
+
+  void note_empty_volume() {
+    std::vector<std::size_t> empty;
+    for (std::size_t i = 0; i < bars_.volume.size(); ++i) {
+      if (bars_.volume[i] == 0) empty.push_back(i);
+    }
+    if (empty.empty()) return;
+    note_together(empty,
+                  fmt::format("{} has a volume of 0: no trade could have happened at its prices",
+                              where(empty.front())));
+  }
+
+  const Bars& bars_;
+  Asset asset_;
+  std::vector<Day> days_;
+  double step_ = 0;        // ticks from one bar to the next, within a day if there are several
+  bool intraday_ = false;  // more than one bar a day
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+std::string_view name_of(Asset asset) noexcept {
+  return asset == Asset::stock ? "stock" : "crypto";
+}
+
+Asset detect_asset(const Bars& bars) {
+  if (bars.style.steps) return Asset::stock;
+  const bool weekend = std::any_of(bars.times.begin(), bars.times.end(), is_weekend);
+  return weekend ? Asset::crypto : Asset::stock;
+}
+
+double bars_per_year(const Bars& bars, Asset asset) {
+  return (asset == Asset::stock ? 252 : 365) * bars_per_day(days_of(bars));
+}
+
+std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> chosen_asset,
+                                        std::optional<double> chosen_bars_per_year) {
+  std::vector<std::string> notes;
+  if (bars.style.steps || bars.size() < 2) return notes;
+  const double step = median(steps_of(bars));
+  const Spacing spacing = spacing_of(step);
+  const Asset asset = chosen_asset.value_or(detect_asset(bars));
+  if (!chosen_bars_per_year && !spacing.name.empty()) {
+    notes.push_back(fmt::format(
+        "{}: {} has {} bars, {:.3g} {} apart: its annual figures assume {:g} bars a year; "
+        "--bars-per-year {} says otherwise",
+        bars.file, bars.symbol, spacing.name,
+        step / static_cast<double>(step < static_cast<double>(kDay) ? kMinute : kDay),
+        step < static_cast<double>(kDay) ? "minutes" : "days", bars_per_year(bars, asset),
+        spacing.usual_year > 0 ? fmt::format("{}", spacing.usual_year) : "N"));
+  }
+  if (chosen_asset || asset != Asset::crypto) return notes;
+  // Of a market that never closes, two bars of seven; dates of weeks and months tell nothing.
+  constexpr double kRare = 0.1;
+  const auto weekend = std::count_if(bars.times.begin(), bars.times.end(), is_weekend);
+  const bool telling = spacing.usual_year == 0;
+  if (telling && static_cast<double>(weekend) >= kRare * static_cast<double>(bars.size())) {
+    return notes;
+  }
+  const auto first = static_cast<std::size_t>(
+      std::find_if(bars.times.begin(), bars.times.end(), is_weekend) - bars.times.begin());
+  notes.push_back(fmt::format(
+      "{}: line {}: {} is taken for crypto, so never short, because {} of its {} bars {} on a "
+      "weekend, the first on {}{}; --asset stock says otherwise",
+      bars.file, bars.lines[first], bars.symbol, weekend, bars.size(),
+      weekend == 1 ? "falls" : "fall", bars.time_text(first), telling ? ": strays, it seems" : ""));
+  return notes;
+}
+
+std::vector<std::string> data_notes(const Bars& bars, Asset asset) {
+  return BarInspection(bars, asset).notes();
+}
+
+}  // namespace toto::tables

@@ -1,0 +1,332 @@
+// Many symbols together: the figures of a universe, the report of one and of five hundred symbols,
+// and the files a run was made from.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backtest/backtest_files.h"
+#include "backtest/backtest_report.h"
+#include "backtest/data_files.h"
+#include "backtest/universe.h"
+#include "backtest_fixture.h"
+#include "io_fixture.h"
+
+namespace toto::backtest {
+namespace {
+
+constexpr double kExact = 1e-12;
+
+std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+tables::Bars walk(unsigned seed, std::size_t count, const std::string& symbol) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> noise(0.0005 * static_cast<double>(seed % 3), 0.01);
+  std::vector<Row> rows;
+  double close = 100;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double open = close;
+    close *= std::exp(noise(engine));
+    rows.push_back({open, std::max(open, close) * 1.003, std::min(open, close) * 0.997, close});
+  }
+  return make_bars(rows, symbol);
+}
+
+// Every forecast is `step` times the last price, its quantiles a fan of `width` around it.
+class Steady final : public ForecastSource {
+ public:
+  explicit Steady(double step, double width = 0.02) : step_(step), width_(width) {}
+  void forecast(std::span<const TargetRequest> requests,
+                std::span<TargetForecast> results) override {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const double last = requests[i].bars->prices(requests[i].target)[requests[i].decision];
+      results[i].point = last * step_;
+      for (std::size_t q = 0; q < kNumLevels; ++q) {
+        results[i].quantiles[q] = results[i].point * (1 + width_ * (level(q) - 0.5));
+      }
+    }
+  }
+
+ private:
+  double step_, width_;
+};
+
+struct Walked {
+  std::vector<tables::Bars> bars;
+  BacktestSpec options = {};
+  RunPlan plan = {};
+  std::vector<SymbolResult> results = {};
+
+  Walked(std::vector<tables::Bars> data, double step, int windows, double width = 0.02)
+      : bars(std::move(data)) {
+    options.windows = windows;
+    options.asset = tables::Asset::stock;  // the bars stand on all days, but may be sold short
+    plan = plan_run(bars, options);
+    Steady source(step, width);
+    results = evaluate(plan.symbols, forecast_all(plan.symbols, source), options.strategies);
+  }
+  Walked(const Walked&) = delete;
+  Walked& operator=(const Walked&) = delete;
+
+  std::string report() const {
+    const LookaheadCheck lookahead{.num_checked = 1, .num_decisions = 1};
+    tables::EngineBlock engine;
+    engine.model = "test";
+    engine.trained = true;
+    return report_html({.results = results,
+                        .engine = engine,
+                        .spec = options,
+                        .lookahead = lookahead,
+                        .notes = {},
+                        .skipped = {}});
+  }
+};
+
+// ------------------------------------------------------------------------------------- strategies
+
+// A strategy is one row and its function: no other code knows it.
+TEST(Strategies, ANewRowReachesEveryOutput) {
+  static constexpr Strategy kEveryOtherBar = {
+      "every-other-bar", Strategy::Kind::limit, false,
+      [](const Outlook& outlook, std::size_t k, const Offsets&) {
+        BarOrders orders;
+        orders.legs[0].side = k % 2 == 0 ? Side::buy : Side::flat;
+        orders.legs[0].take_profit = outlook.point(k, tables::Target::high) * 1.05;
+        return orders;
+      }};
+  Walked walked({walk(1, 60, "AAA"), walk(2, 60, "BBB")}, 1.01, 10);
+  walked.options.strategies.push_back(&kEveryOtherBar);
+  Steady source(1.01, 0.02);
+  walked.results = evaluate(walked.plan.symbols, forecast_all(walked.plan.symbols, source),
+                            walked.options.strategies);
+  EXPECT_EQ(walked.results[0].find(kEveryOtherBar)->metrics.trades, 5u);
+  const std::string json = results_json(walked.results, {}, walked.options, {});
+  const io::Json parsed = io::parse_json(json, "results.json");
+  for (const char* part : {"universe", "symbols"}) {
+    const io::Json* strategies = part == std::string("universe")
+                                     ? parsed.find(part)->find("strategies")
+                                     : parsed.find(part)->find("AAA")->find("strategies");
+    EXPECT_NE(strategies->find("every-other-bar"), nullptr) << part;
+  }
+  EXPECT_EQ(parsed.find("settings")->find("strategies")->array.back().string, "every-other-bar");
+  const auto text = [&](auto write) {
+    std::string all;
+    write(walked.results, [&](std::string_view piece) { all += piece; });
+    return all;
+  };
+  EXPECT_NE(text(write_trades).find("AAA,every-other-bar,long,"), std::string::npos);
+  EXPECT_NE(text(write_returns).find(",BBB:every-other-bar"), std::string::npos);
+  EXPECT_NE(walked.report().find("every-other-bar"), std::string::npos);
+  Steady again(1.01, 0.02);
+  EXPECT_TRUE(check_no_lookahead(walked.results, again, Checked::all).passed());
+}
+
+// ------------------------------------------------------------------------------------- universe
+
+TEST(Universe, MedianShareBestWorstAndPortfolio) {
+  const Walked run({walk(1, 100, "A"), walk(2, 100, "B"), walk(3, 100, "C")}, 0.99, 20);
+  const std::vector<UniverseRow> rows = universe_of(run.results);
+  ASSERT_EQ(rows.size(), all_strategies().size());
+  for (std::size_t s = 0; s < rows.size(); ++s) {
+    const UniverseRow& row = rows[s];
+    std::vector<double> returns, equity(20, 0.0);
+    std::size_t ahead = 0, trades = 0;
+    for (const SymbolResult& result : run.results) {
+      const StrategyResult& one = result.strategies[s];
+      returns.push_back(one.metrics.total_return);
+      trades += one.metrics.trades;
+      if (returns.back() > result.strategies[0].metrics.total_return) ++ahead;
+      for (std::size_t k = 0; k < 20; ++k) equity[k] += one.simulation.equity[k] / 3;
+    }
+    std::vector<double> sorted = returns;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(row.median_return, sorted[1]);
+    EXPECT_EQ(row.best.total_return, sorted[2]);
+    EXPECT_EQ(row.worst.total_return, sorted[0]);
+    EXPECT_NEAR(row.mean_return, (returns[0] + returns[1] + returns[2]) / 3, kExact);
+    EXPECT_EQ(row.num_ahead, ahead);
+    EXPECT_EQ(row.num_trades, trades);
+    ASSERT_TRUE(row.portfolio.has_value());
+    EXPECT_NEAR(row.portfolio->total_return, equity.back() - 1, kExact);
+    EXPECT_NEAR(row.portfolio->max_drawdown, max_drawdown(equity).depth, kExact);
+    std::vector<double> changes;
+    for (std::size_t k = 0; k < 20; ++k) {
+      changes.push_back(equity[k] / (k == 0 ? 1 : equity[k - 1]) - 1);
+    }
+    const double sharpe = sharpe_ratio(changes, 252);
+    EXPECT_TRUE(std::isnan(sharpe) ? std::isnan(row.portfolio->sharpe)
+                                   : std::abs(row.portfolio->sharpe - sharpe) < 1e-9);
+  }
+}
+
+TEST(Universe, PeopleSeeTheBestMedianFirst) {
+  const std::vector<UniverseRow> rows =
+      by_median({{.strategy = &parse_strategy("simple"), .median_return = 1},
+                 {.strategy = &parse_strategy("maxdiff"), .median_return = 3},
+                 {.strategy = &parse_strategy("highlow"), .median_return = 1}});
+  EXPECT_EQ(rows[0].strategy, &parse_strategy("maxdiff"));
+  EXPECT_EQ(rows[1].strategy, &parse_strategy("simple")) << "equal ones stay in order";
+}
+
+TEST(Universe, SymbolsWithOtherBarsMakeNoPortfolio) {
+  std::vector<tables::Bars> bars = {walk(1, 100, "A"), walk(2, 100, "B")};
+  for (tables::Ticks& time : bars[1].times) time += 7 * tables::kDay;
+  const Walked run(std::move(bars), 1.01, 20);
+  EXPECT_FALSE(universe_of(run.results).front().portfolio.has_value());
+  EXPECT_TRUE(has(run.report(), "they make no portfolio"));
+}
+
+TEST(Universe, TheTellingSymbolsAreTheBestTheMiddleAndTheWorst) {
+  std::vector<tables::Bars> bars;
+  for (unsigned i = 0; i < 21; ++i) bars.push_back(walk(i + 1, 100, fmt::format("S{:02}", i)));
+  const Walked run(std::move(bars), 0.99, 20);
+  EXPECT_EQ(telling_symbols(run.results, 21).size(), 21u);
+  EXPECT_EQ(telling_symbols(run.results, 21).front(), 0u);
+  const std::vector<std::size_t> shown = telling_symbols(run.results, 6);
+  ASSERT_EQ(shown.size(), 6u);
+  std::vector<double> excess;
+  for (const SymbolResult& result : run.results) excess.push_back(mean_excess(result));
+  const auto rank = [&](std::size_t symbol) {
+    return std::count_if(excess.begin(), excess.end(),
+                         [&](double value) { return value > excess[symbol]; });
+  };
+  std::vector<std::ptrdiff_t> ranks;
+  for (const std::size_t symbol : shown) ranks.push_back(rank(symbol));
+  EXPECT_EQ(ranks, (std::vector<std::ptrdiff_t>{0, 1, 9, 10, 19, 20}));
+}
+
+// --------------------------------------------------------------------------------------- report
+
+TEST(Report, SaysHowMuchThereIsBehindAVerdict) {
+  const Walked run({walk(3, 100, "A")}, 1.05, 20);  // always long: one trade
+  const std::string report = run.report();
+  EXPECT_TRUE(has(report, "in 1 trade, too few to tell skill from luck."));
+  EXPECT_TRUE(has(report, "8 strategies were tried. By luck alone, some of 8 comparisons"));
+  EXPECT_TRUE(has(report, "over 20 bars (Diebold-Mariano p &lt; 0.001, a significant difference)"));
+  EXPECT_TRUE(has(report, "held 0 % of the closes of A, too narrow"));
+  EXPECT_TRUE(has(report, "--return-scale 100")) << "significantly worse than persistence";
+  EXPECT_TRUE(has(report, "against buy-hold, points"));
+  EXPECT_FALSE(has(report, "All symbols together"));
+}
+
+TEST(Report, EverySymbolHasItsOwnBandVerdict) {
+  const Walked run({walk(1, 100, "A"), walk(2, 100, "B")}, 1, 30, 0.6);
+  EXPECT_TRUE(has(run.report(),
+                  "held 100 % of the closes of A, too wide; 100 % of the closes of "
+                  "B, too wide"));
+  EXPECT_TRUE(has(run.report(),
+                  "8 strategies were tried on 2 symbols. By luck alone, some of 16 comparisons"));
+  EXPECT_TRUE(has(run.report(), "may narrow the bands"));
+}
+
+TEST(Report, ChartsSayThatEachBarWasForecastByItself) {
+  const Walked run({walk(1, 100, "A")}, 1, 60);
+  const std::string report = run.report();
+  EXPECT_TRUE(has(report, "band was forecast one bar before"));
+  EXPECT_TRUE(has(report, "80 %, forecast one bar before"));
+  EXPECT_FALSE(has(report, "Forecast after"));
+  const std::size_t begin = report.find("Sharpe ratio of the last 20 bars");
+  const std::string sharpe = report.substr(begin, report.find("</svg>", begin) - begin);
+  EXPECT_TRUE(has(sharpe, "three strategies that earned most"));
+  EXPECT_TRUE(has(sharpe, ">buy-hold<"));
+}
+
+TEST(Report, WorstTradesAreListedOnceAndNotThoseOfHolding) {
+  const Walked run({walk(2, 100, "A")}, 0.99, 20);
+  const std::string report = run.report();
+  const std::size_t begin = report.find("Worst trades");
+  const std::string table = report.substr(begin, report.find("</table>", begin) - begin);
+  EXPECT_FALSE(has(table, "buy-hold"));
+  EXPECT_LE(count_of(table, "<tr>"), 11u);
+  const auto rows = [&] {
+    std::vector<std::string> found;
+    for (std::size_t at = table.find("<tr><td"); at != std::string::npos;) {
+      const std::size_t end = table.find("</tr>", at);
+      const std::string row = table.substr(at, end - at);
+      found.push_back(row.substr(row.find("</td>")));  // without the strategies
+      at = table.find("<tr><td", end);
+    }
+    return found;
+  }();
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(std::set<std::string>(rows.begin(), rows.end()).size(), rows.size());
+}
+
+TEST(Report, FiveHundredSymbolsStayReadable) {
+  std::vector<tables::Bars> bars;
+  for (unsigned i = 0; i < 500; ++i) bars.push_back(walk(i + 1, 80, fmt::format("S{:03}", i)));
+  const Walked run(std::move(bars), 1.001, 30);
+  const std::string report = run.report();
+  EXPECT_LT(report.size(), 4u << 20);
+  EXPECT_EQ(count_of(report, "<h2>S0") + count_of(report, "<h2>S1") + count_of(report, "<h2>S2") +
+                count_of(report, "<h2>S3") + count_of(report, "<h2>S4"),
+            12u)
+      << "details of the telling ones";
+  EXPECT_TRUE(has(report, "The rest of this page shows 12 of 500 symbols"));
+  EXPECT_TRUE(has(report, "All symbols together"));
+  // One row a symbol for returns and one for the close, not nine and four.
+  EXPECT_GE(count_of(report, "<tr"), 1000u);
+  EXPECT_LT(count_of(report, "<tr"), 2500u);
+  EXPECT_TRUE(has(report,
+                  "S000, S001, S002, S003, S004, S005, S006, S007 and 492 more: stock, "
+                  "252 bars a year"));
+  EXPECT_TRUE(has(report, "is about right on "));
+}
+
+// ----------------------------------------------------------------------------------------- files
+
+TEST(DataFiles, WhatChangedIsNamed) {
+  tables::Bars first = walk(1, 10, "A"), second = walk(2, 12, "B");
+  second.file = first.file;
+  first.file_sha256 = second.file_sha256 = "aa";
+  const std::vector<tables::Bars> bars = {first, second};
+  const std::vector<DataFile> files = data_files(bars);
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0], (DataFile{"A.csv", "aa", 22, "2024-01-01", "2024-01-12"}));
+  io::JsonWriter json;
+  json.begin_object().key("data");
+  write_data_files(json, files);
+  json.end_object();
+  const io::Json document = io::parse_json(json.take(), "r.json");
+  EXPECT_EQ(read_data_files(document, "r.json"), files);
+  EXPECT_TRUE(data_changes(files, files, "r.json").empty());
+  EXPECT_TRUE(data_changes({}, files, "r.json").empty()) << "an earlier run that says nothing";
+  const std::vector<DataFile> now = {{"A.csv", "bb", 23, "2024-01-01", "2024-01-13"},
+                                     {"C.csv", "cc", 1, "2024-01-01", "2024-01-01"}};
+  const std::vector<DataFile> before = {files[0], {"G.csv", "dd", 1, "x", "y"}};
+  const std::vector<std::string> changes = data_changes(before, now, "r.json");
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_TRUE(has(changes[0], "A.csv: is not the file r.json was made from: 22 rows"));
+  EXPECT_TRUE(has(changes[0], "23 rows, 2024-01-01 to 2024-01-13 now"));
+  EXPECT_TRUE(has(changes[1], "C.csv: is new"));
+  EXPECT_TRUE(has(changes[2], "G.csv: is gone"));
+}
+
+TEST(DataFiles, ADamagedListIsRefused) {
+  const auto read = [](const std::string& text) {
+    return [text] { read_data_files(io::parse_json(text, "r.json"), "r.json"); };
+  };
+  EXPECT_TRUE(read_data_files(io::parse_json("{}", "r.json"), "r.json").empty());
+  io::expect_error(ErrorCode::corrupt_file, {"r.json", "expected a list"}, read(R"({"data": 1})"));
+  io::expect_error(ErrorCode::corrupt_file, {"r.json", "\"rows\"", "a whole number"},
+                   read(R"({"data": [{"file": "A"}]})"));
+  io::expect_error(ErrorCode::corrupt_file, {"r.json", "\"sha256\"", "text"},
+                   read(R"({"data": [{"file": "A", "rows": 1, "sha256": 3}]})"));
+}
+
+}  // namespace
+}  // namespace toto::backtest
