@@ -5,7 +5,7 @@
 
 #include "bindings.h"
 #include "engine_handle.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::python {
 namespace {

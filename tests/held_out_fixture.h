@@ -28,14 +28,14 @@ using Names = std::set<std::string>;
 
 inline Names failed_in(const JudgedReport& report) {
   Names names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) names.insert(check.name);
   }
   return names;
 }
 
 inline std::string detail_of(const JudgedReport& report, const std::string& name) {
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (check.name == name) return check.detail;
   }
   return "no check " + name;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trace_values.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::validate {
 
@@ -118,16 +118,16 @@ void change_network(Trace& trace, const Change& change) {
   }
 }
 
-inline std::vector<std::string> failed_names(const Report& report) {
+inline std::vector<std::string> failed_names(const VerifyReport& report) {
   std::vector<std::string> names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) names.push_back(check.name);
   }
   return names;
 }
 
-inline const Check& find_check(const Report& report, std::string_view name) {
-  for (const Check& check : report.checks) {
+inline const CheckResult& find_check(const VerifyReport& report, std::string_view name) {
+  for (const CheckResult& check : report.checks) {
     if (check.name == name) return check;
   }
   throw std::runtime_error("no check " + std::string(name));

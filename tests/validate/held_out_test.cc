@@ -46,7 +46,7 @@ TEST(HeldOutWindows, PassOverStretchesWithoutAValue) {
   EXPECT_EQ(windows[1].actual, (std::vector<float>{58, 59}));
   EXPECT_EQ(windows[1].latest, 55) << "the last value that is there";
   ASSERT_EQ(remarks.size(), 1U);
-  EXPECT_EQ(remarks[0], "COUNT: 1 of the last 3 windows have missing values and were passed over");
+  EXPECT_EQ(remarks[0], "COUNT: 1 of the last 3 windows have missing values and were skipped");
   symbol.values[53] = NAN;  // one of two is not enough
   EXPECT_EQ(held_out_windows(symbol, 10, 2, 3)[0].actual, (std::vector<float>{50, 51}));
 }
@@ -78,8 +78,8 @@ TEST(HeldOutWindows, LastValuesThatAreMissingAreRefused) {
 }
 
 TEST(HeldOutWindows, OfASymbolThatNeverMovesAreAlike) {
-  EXPECT_FALSE(all_alike(held_out_windows(counting(100), 40, 4, 3)));
-  EXPECT_TRUE(all_alike(held_out_windows({"FLAT", std::vector<float>(100, 7)}, 40, 4, 3)));
+  EXPECT_FALSE(all_equal(held_out_windows(counting(100), 40, 4, 3)));
+  EXPECT_TRUE(all_equal(held_out_windows({"FLAT", std::vector<float>(100, 7)}, 40, 4, 3)));
 }
 
 TEST(Accuracy, IsWhatItsNamesSay) {

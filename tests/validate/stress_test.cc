@@ -156,7 +156,7 @@ TEST(Stress, CallersThatDisturbEachOtherAreCaught) {
   }};
   const StressReport report = stress(small_options(fault));
   EXPECT_TRUE(failed_in(report).contains("repeatable/default"));
-  expect_detail(report, "repeatable/default", "asked by several threads");
+  expect_detail(report, "repeatable/default", "from concurrent threads");
 }
 
 TEST(Stress, OptimisedModesThatDifferAreCaught) {
@@ -184,7 +184,7 @@ TEST(Stress, AModelThatIsAnotherWhenLoadedAgainIsCaught) {
   };
   const StressReport report = stress(options);
   EXPECT_TRUE(failed_in(report).contains("repeatable/default"));
-  expect_detail(report, "repeatable/default", "of the model loaded again");
+  expect_detail(report, "repeatable/default", "of the reloaded model");
 }
 
 // ------------------------------------------------------------------------------ wrong in other
@@ -235,7 +235,7 @@ TEST(Stress, CallsThatCannotBeCancelledAreCaught) {
   };
   const StressReport report = stress(options);
   EXPECT_TRUE(failed_in(report).contains("cancels/default"));
-  expect_detail(report, "cancels/default", "a call told to stop at question 1 went on");
+  expect_detail(report, "cancels/default", "a call cancelled at query 1 did not stop");
 }
 
 TEST(Stress, AShapeThatFailsIsNamed) {

@@ -15,7 +15,7 @@ namespace {
 
 using io::TemporaryFolder;
 
-Report check_goldens(const std::string& path, DType dtype = DType::f32, Loader load = load_runner) {
+VerifyReport check_goldens(const std::string& path, DType dtype = DType::f32, Loader load = load_runner) {
   VerifyOptions options;
   options.goldens = {path};
   options.golden_only = true;
@@ -25,9 +25,9 @@ Report check_goldens(const std::string& path, DType dtype = DType::f32, Loader l
   return verify(options);
 }
 
-std::string sentences(const Report& report) {
+std::string sentences(const VerifyReport& report) {
   std::string text;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) text += check.name + ": " + check.detail + "\n";
   }
   return text;
@@ -40,7 +40,7 @@ std::size_t num_committed() {
 
 TEST(VerifyGoldens, AllCommittedOnesHoldInEveryMode) {
   ASSERT_GE(num_committed(), 14U);
-  const Report report = check_goldens(kCommittedGoldens);
+  const VerifyReport report = check_goldens(kCommittedGoldens);
   EXPECT_TRUE(report.passed()) << sentences(report);
   // At least: seven outputs in each mode (six of a single Student-T), the uncached mean in one of
   // them, and the golden itself.
@@ -49,15 +49,15 @@ TEST(VerifyGoldens, AllCommittedOnesHoldInEveryMode) {
 
 TEST(VerifyGoldens, ReferenceInFloat64AgreesWithPyTorchInFloat64) {
   ASSERT_GE(num_committed(), 14U);
-  const Report report = check_goldens(kCommittedGoldens, DType::f64);
+  const VerifyReport report = check_goldens(kCommittedGoldens, DType::f64);
   EXPECT_TRUE(report.passed()) << sentences(report);
   EXPECT_GE(report.checks.size(), num_committed() * 7);
 }
 
 TEST(VerifyGoldens, NamesEveryOutputAndItsErrors) {
-  const Report report = check_goldens(std::string(kCommittedGoldens) + "/long_horizon");
+  const VerifyReport report = check_goldens(std::string(kCommittedGoldens) + "/long_horizon");
   std::vector<std::string> names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     names.push_back(check.name);
     if (check.name == "plausible/long_horizon") continue;
     EXPECT_LE(check.figure.value_or(NAN), check.max_error.value_or(NAN)) << check.name;
@@ -133,7 +133,7 @@ TEST(TamperedGolden, ScaledFloat64WouldWidenItsOwnBound) {
   TensorFile file(golden + "/case.safetensors");
   file["f64.mean"].edit<double>([](double& value) { value *= 1.0009; });
   file.save();
-  const Report report = check_goldens(golden);
+  const VerifyReport report = check_goldens(golden);
   EXPECT_TRUE(find_check(report, "golden/long_horizon/default/mean").passed);
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"plausible/long_horizon"});
 }
@@ -308,7 +308,7 @@ TEST(ChangedWeights, AreCaughtInEveryMode) {
       TensorFile weights(golden + "/model.safetensors");
       change.change(weights);
       weights.save();
-      const Report report = check_goldens(golden);
+      const VerifyReport report = check_goldens(golden);
       for (const char* mode : {"reference", "default"}) {
         const std::string prefix = std::string("golden/") + name + "/" + mode + "/";
         EXPECT_FALSE(find_check(report, prefix + "mean").passed) << prefix;
@@ -326,8 +326,8 @@ TEST(BrokenEngine, WithZerosForTheNetworksAnswerIsCaughtByEveryGolden) {
   const Fault fault{.on_trace = [](const EngineOptions&, const Series&, Trace& trace) {
     change_network(trace, [](auto& values) { std::fill(values.begin(), values.end(), 0.0); });
   }};
-  const Report report = check_goldens(kCommittedGoldens, DType::f32, faulty(fault));
-  for (const Check& check : report.checks) {
+  const VerifyReport report = check_goldens(kCommittedGoldens, DType::f32, faulty(fault));
+  for (const CheckResult& check : report.checks) {
     const bool from_input = check.name.ends_with("/loc") || check.name.ends_with("/scale");
     EXPECT_EQ(check.passed, from_input) << check.name;
   }
@@ -344,7 +344,7 @@ TEST(BrokenEngine, ThatIsSlightlyOffInOneVariateIsCaught) {
         }});
   };
   const std::string golden = std::string(kCommittedGoldens) + "/batch_of_series";
-  const Report report = check_goldens(golden, DType::f32, off(1 + 6e-7));
+  const VerifyReport report = check_goldens(golden, DType::f32, off(1 + 6e-7));
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"golden/batch_of_series/default/mean"});
   EXPECT_NE(sentences(report).find("series 3, variate 1"), std::string::npos) << sentences(report);
   EXPECT_TRUE(check_goldens(golden, DType::f32, off(1)).passed());
@@ -378,7 +378,7 @@ TEST(BrokenEngine, InFloat64IsHeldToTheLargestErrorToo) {
   const Fault fault{.on_trace = [off](const EngineOptions&, const Series&, Trace& trace) {
     values_of(trace, "df")[5] += off;
   }};
-  const Report report = check_goldens(golden, DType::f64, faulty(fault));
+  const VerifyReport report = check_goldens(golden, DType::f64, faulty(fault));
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"golden/head_dim_64/reference/df"});
   EXPECT_NE(sentences(report).find("largest error"), std::string::npos) << sentences(report);
 }
@@ -393,9 +393,9 @@ TEST(Modes, ThatAreNotThereFailTheirChecksOnly) {
       throw Error(ErrorCode::invalid_argument, "this mode is not there");
     return load_runner(folder, engine);
   };
-  const Report report = verify(options);
+  const VerifyReport report = verify(options);
   EXPECT_FALSE(report.passed());
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     const bool missing = check.name.find("/max-autotune/") != std::string::npos;
     EXPECT_EQ(check.passed, !missing) << check.name << ": " << check.detail;
     if (missing) {

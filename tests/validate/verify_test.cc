@@ -1,6 +1,6 @@
 // `toto verify` on a model: what is right passes, and every kind of wrong engine is caught by the
 // check that is there for it.
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class VerifyTest : public ::testing::Test {
     return path;
   }
 
-  static Report run(const Fault& fault = {}, std::vector<Mode> modes = all_modes(DType::f32)) {
+  static VerifyReport run(const Fault& fault = {}, std::vector<Mode> modes = all_modes(DType::f32)) {
     VerifyOptions options;
     options.model = model();
     options.modes = std::move(modes);
@@ -47,7 +47,7 @@ class VerifyTest : public ::testing::Test {
 
   // Exactly these checks fail.
   static void expect_caught(const Fault& fault, const std::set<std::string>& by) {
-    const Report report = run(fault);
+    const VerifyReport report = run(fault);
     const Names names = failed_names(report);
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), by) << table_text(report);
     EXPECT_FALSE(report.passed());
@@ -71,10 +71,10 @@ class VerifyTest : public ::testing::Test {
 // --------------------------------------------------------------------------------- what is healthy
 
 TEST_F(VerifyTest, AHealthyEnginePassesElevenSubjectsAndTheInvariances) {
-  const Report report = run();
+  const VerifyReport report = run();
   EXPECT_TRUE(report.passed()) << table_text(report);
   Names names;
-  for (const Check& check : report.checks) names.push_back(check.name);
+  for (const CheckResult& check : report.checks) names.push_back(check.name);
   Names expected = {"production/one-forward-pass",
                     "production/eight-autoregressive-steps",
                     "production/context-16-patches",
@@ -108,12 +108,12 @@ TEST_F(VerifyTest, AHealthyEnginePassesElevenSubjectsAndTheInvariances) {
 }
 
 TEST_F(VerifyTest, EveryIsaIsComparedOrSkippedWithAReason) {
-  const Report report = run();
+  const VerifyReport report = run();
   for (const Isa isa : all_isas()) {
     const std::string name(name_of(isa));
     const auto skipped =
         std::find_if(report.skipped.begin(), report.skipped.end(),
-                     [&](const Skipped& x) { return x.name.ends_with("/" + name); });
+                     [&](const SkippedCheck& x) { return x.name.ends_with("/" + name); });
     EXPECT_EQ(skipped == report.skipped.end(), isa_available(isa)) << name;
     if (isa_available(isa) && isa_available(Isa::avx2)) {
       const std::string& detail = find_check(report, "invariance/default/isa").detail;
@@ -123,9 +123,9 @@ TEST_F(VerifyTest, EveryIsaIsComparedOrSkippedWithAReason) {
 }
 
 TEST_F(VerifyTest, FiguresStayFarInsideTheirBounds) {
-  const Report report = run();
+  const VerifyReport report = run();
   for (const std::string& name : accuracy_checks()) {
-    const Check& check = find_check(report, name);
+    const CheckResult& check = find_check(report, name);
     EXPECT_LE(check.figure.value_or(NAN), 0.5 * check.bound.value_or(NAN))
         << name << ": " << check.detail;
   }
@@ -136,7 +136,7 @@ TEST_F(VerifyTest, ReferenceAloneInFloat64IsVerifiedToo) {
   options.model = model();
   options.engine.dtype = DType::f64;
   options.modes = all_modes(DType::f64);
-  const Report report = verify(options);
+  const VerifyReport report = verify(options);
   EXPECT_TRUE(report.passed()) << table_text(report);
   EXPECT_EQ(options.modes, std::vector<Mode>{Mode::reference});
 }
@@ -320,7 +320,7 @@ TEST_F(VerifyTest, CatchesAShapeThatFails) {
       throw Error(ErrorCode::internal, "five is too many");
     }
   }};
-  const Report report = run(in_trace);
+  const VerifyReport report = run(in_trace);
   EXPECT_EQ(failed_names(report), Names{"production/varying-shapes"});
   EXPECT_NE(find_check(report, "production/varying-shapes").detail.find("five is too many"),
             std::string::npos);
@@ -421,9 +421,9 @@ TEST_F(VerifyTest, AModeThatIsNotThereFailsItsChecks) {
       throw Error(ErrorCode::unsupported, "this mode is not there");
     return load_runner(folder, engine);
   };
-  const Report report = verify(options);
+  const VerifyReport report = verify(options);
   EXPECT_FALSE(report.passed());
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     const bool concerned = check.name.starts_with("production/") ||
                            check.name.find("max-autotune") != std::string::npos ||
                            check.name == "invariance/modes";
@@ -450,7 +450,7 @@ TEST_F(VerifyTest, OptimisedModesAreComparedBitForBit) {
   };
   EXPECT_TRUE(find_check(verify(options), "invariance/modes").passed);
   differ = true;
-  const Check check = find_check(verify(options), "invariance/modes");
+  const CheckResult check = find_check(verify(options), "invariance/modes");
   EXPECT_FALSE(check.passed);
   EXPECT_GT(check.figure.value_or(NAN), 0);
 }
@@ -476,10 +476,10 @@ TEST_F(VerifyTest, RefusesToRunWithNothingToDo) {
 
 // ----------------------------------------------------------------------------------------- reports
 
-TEST(VerifyReport, WithoutACheckHasNotPassed) { EXPECT_FALSE(Report{}.passed()); }
+TEST(VerifyReport, WithoutACheckHasNotPassed) { EXPECT_FALSE(VerifyReport{}.passed()); }
 
-Report hostile_report() {
-  Report report;
+VerifyReport hostile_report() {
+  VerifyReport report;
   report.model = "<script>|m";
   report.checks = {{.name = "golden/a|b\n<i>/default/mean",
                     .passed = true,
