@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "body_reader.h"
-#include "forecast_cost.h"
 #include "handlers.h"
 #include "protocol_v1.h"
 #include "service_state.h"
