@@ -1,4 +1,4 @@
-// Engines with one thing wrong with them, and what verify says about them.
+// Engines with a single fault, and lookups in the report of verify.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,16 @@
 
 namespace toto::validate {
 
-// What is wrong with an engine: each hook sees how the engine was asked for and changes its answer.
+// A fault of an engine: each hook gets the engine's options and changes its answer.
 struct Fault {
   std::function<void(const EngineOptions&)> on_load = {};
   std::function<void(const EngineOptions&, const Series&, Trace&)> on_trace = {};
   std::function<void(const EngineOptions&, std::span<const Series>, std::vector<Forecast>&)>
       on_forecast = {};
   std::function<std::string(const EngineOptions&, std::string)> cache_name = {};
-  // Changes what the engine is asked for, before it is.
+  // Changes a request before the engine gets it.
   std::function<void(const EngineOptions&, ForecastOptions&)> on_request = {};
-  // Replans that show up once the warm-up is over.
+  // Replans after the warm-up.
   std::function<std::int64_t(const EngineOptions&)> on_warm_up = {};
   std::int64_t replans = 0;
 };
@@ -57,7 +57,7 @@ class FaultyRunner final : public Runner {
     warm_ = true;
   }
   std::int64_t replans() const override {
-    // All at the second question after warm-up: the first one is what later ones are counted from.
+    // All at the second query after warm-up: later ones are counted from the first.
     const std::int64_t late =
         warm_ && ++asked_ > 1 && fault_.on_warm_up ? fault_.on_warm_up(options_) : 0;
     return inner_->replans() + fault_.replans + late;
@@ -110,7 +110,7 @@ inline Fault slowed(Mode mode, int horizon) {
               }};
 }
 
-// Calls change(values) for everything the network itself says in a trace.
+// Calls change(values) for every array of a trace that the network computes.
 template <typename Change>
 void change_network(Trace& trace, const Change& change) {
   for (TraceArray& array : trace.arrays) {

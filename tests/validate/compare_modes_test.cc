@@ -1,4 +1,4 @@
-// Modes side by side: healthy ones agree to the bit, and each kind of broken one is named.
+// Modes side by side: healthy modes give the same bits, and each kind of broken one is named.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace toto::validate {
 namespace {
 
-// `reference` takes longer than it would, so that which mode is faster is no matter of luck for
-// forecasts of microseconds on a busy machine.
+// `reference` is slowed down: which mode is faster would otherwise be luck for forecasts of
+// microseconds on a busy machine.
 CompareOptions small_options(Fault fault = {}) {
   fault.on_forecast = [inner = fault.on_forecast](const EngineOptions& engine,
                                                   std::span<const Series> batch,
@@ -37,7 +37,7 @@ CompareOptions small_options(Fault fault = {}) {
   return options;
 }
 
-// What a fault does to everything a forecast says.
+// Calls change(value) for every number of the forecasts.
 template <typename Change>
 void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
   for (Forecast& forecast : forecasts) {
@@ -48,7 +48,7 @@ void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
   }
 }
 
-TEST(CompareModes, HealthyModesDifferByZero) {
+TEST(CompareModes, HealthyModesGiveTheSameBits) {
   const CompareReport report = compare_modes(small_options());
   EXPECT_TRUE(report.passed()) << table_text(report);
   EXPECT_EQ(failed_in(report), Names{}) << table_text(report);
@@ -84,7 +84,7 @@ TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
 }
 
 // MAE computed a second time from the numbers of the row and from the file.
-TEST(CompareModes, ComparesWithWhatReallyCameNext) {
+TEST(CompareModes, ComparesWithActualValues) {
   const CompareOptions options = small_options();
   const CompareReport report = compare_modes(options);
   const CompareRow& row = report.rows[1];
@@ -118,7 +118,7 @@ TEST(CompareModes, ZerosFromEveryModeAreCaught) {
 }
 
 // Only the forecasts are zero: what the network says is not what is handed out.
-TEST(CompareModes, ForecastsThatDoNotRestOnTheNetworkAreCaught) {
+TEST(CompareModes, ForecastsNotBasedOnTheNetworkAreCaught) {
   const Fault fault{.on_forecast = [](const EngineOptions&, std::span<const Series> batch,
                                       std::vector<Forecast>& all) {
     const float latest = batch[0].values.back();  // differs from window to window
@@ -150,7 +150,7 @@ TEST(CompareModes, ASlowModeIsCaught) {
             std::string::npos);
 }
 
-TEST(CompareModes, AModeThatFailsIsNamedAndTheOthersAreReported) {
+TEST(CompareModes, AFailedModeIsNamedAndTheOthersAreReported) {
   CompareOptions options = small_options();
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (is(engine, Mode::reduce_overhead)) throw Error(ErrorCode::unsupported, "not here");
@@ -172,48 +172,10 @@ TEST(CompareModes, ReplansAreCaught) {
 
 // ------------------------------------------------------------------------------------- weights
 
-struct WeightChange {
-  const char* what;
-  std::function<void(TensorFile&)> change;
-};
-
-std::string tensor_named(const TensorFile& file, std::string_view part, bool last) {
-  std::string found;
-  for (const TensorFile::Tensor& tensor : file.tensors) {
-    const std::string& name = tensor.info.name;
-    if (name.find(part) == std::string::npos) continue;
-    if (found.empty() || (last ? name > found : name < found)) found = name;
-  }
-  return found;
-}
-
-// One mode, or all optimised ones alike, run other weights than the reference.
+// One mode, or all optimised ones, have other weights than the reference.
 TEST(CompareModes, OtherWeightsAreCaught) {
-  const WeightChange changes[] = {
-      {"the largest weight of an attention output matrix by 1e-2",
-       [](TensorFile& file) {
-         TensorFile::Tensor& tensor = file[tensor_named(file, "attention.wO.weight", false)];
-         std::vector<float> weights = tensor.values<float>();
-         *std::max_element(weights.begin(), weights.end(),
-                           [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
-         tensor.set(weights);
-       }},
-      {"a whole tensor by 1e-3",
-       [](TensorFile& file) {
-         file[tensor_named(file, "mlp.0.weight", true)].edit<float>([](float& x) { x *= 1.001F; });
-       }},
-      {"two tensors swapped",
-       [](TensorFile& file) {
-         std::swap(file[tensor_named(file, "attention.wO.weight", false)].bytes,
-                   file[tensor_named(file, "attention.wO.weight", true)].bytes);
-       }},
-      {"the last layer zeroed", [](TensorFile& file) {
-         for (const char* part : {"attention.wO.weight", "mlp.2.weight"}) {
-           file[tensor_named(file, part, true)].edit<float>([](float& x) { x = 0; });
-         }
-       }}};
-  for (const WeightChange& change : changes) {
-    SCOPED_TRACE(change.what);
+  for (const WeightChange& change : weight_changes()) {
+    SCOPED_TRACE(change.name);
     const testing::TemporaryFolder folder;
     const std::string other = folder / "other";
     std::filesystem::copy(shared_model(), other);
@@ -238,15 +200,7 @@ TEST(CompareModes, OtherWeightsAreCaught) {
 // -------------------------------------------------------------------------------------- refusals
 
 TEST(CompareModes, RefusesWithoutTargets) {
-  CompareOptions options = small_options();
-  options.symbols[1].values.resize(35);
-  ErrorCode code{};
-  EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
-            std::string::npos);
-  EXPECT_EQ(code, ErrorCode::corrupt_file);
-  options.symbols.clear();
-  (void)testing::error_of([&] { (void)compare_modes(options); }, &code);
-  EXPECT_EQ(code, ErrorCode::invalid_argument);
+  expect_refused_without_targets(small_options(), 35, compare_modes);
 }
 
 TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
@@ -256,7 +210,7 @@ TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
   EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
             std::string::npos);
   EXPECT_EQ(code, ErrorCode::corrupt_file);
-  // A gap further back is passed over, and said.
+  // An earlier window with a gap is skipped, with a warning.
   options = small_options();
   options.symbols[1].values[97] = NAN;
   const CompareReport report = compare_modes(options);
@@ -294,17 +248,11 @@ TEST(CompareModes, ALongTailIsAWarning) {
   EXPECT_TRUE(told(json_text(report)) && told(markdown_text(report)) && told(page_html(report)));
 }
 
-TEST(CompareModes, CanBeCancelled) {
-  CompareOptions options = small_options();
-  options.cancelled = [] { return true; };
-  ErrorCode code{};
-  (void)testing::error_of([&] { (void)compare_modes(options); }, &code);
-  EXPECT_EQ(code, ErrorCode::cancelled);
-}
+TEST(CompareModes, CanBeCancelled) { expect_cancellable(small_options(), compare_modes); }
 
 // --------------------------------------------------------------------------------------- reports
 
-TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
+TEST(CompareReportText, EscapesHostileNames) {
   CompareOptions options = small_options();
   options.symbols.resize(1);
   options.symbols[0].name = "<script>|`x`\n\x1b[31m";
@@ -320,7 +268,7 @@ TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
   EXPECT_EQ(json.find("rows")->array.size(), 2U);
 }
 
-TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
+TEST(CompareReportText, NamesDateMachineAndWeights) {
   CompareOptions options = small_options();
   options.symbols.resize(1);
   options.modes = {Mode::standard};
@@ -339,7 +287,7 @@ TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
   }
 }
 
-// The browser decides what it looks like; that a row that fails is marked is decided here.
+// How it looks is the browser's part; that a failed row is marked is tested here.
 TEST(CompareReportText, AFailedCheckIsMarkedOnThePage) {
   CompareReport report;
   report.checks = {{.name = "speed/default", .passed = true, .detail = "quick"}};
