@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
@@ -40,22 +39,9 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
   return options;
 }
 
-// Forecasts into scratch.forecasts, without the interpreter's lock.
-void compute(EngineHandle& handle, std::span<const Series> series, const ForecastCall& request,
-             Scratch& scratch) {
-  scratch.options = request.options;
-  handle.run([&](const Engine& engine, auto cancelled) {
-    scratch.options.cancelled = std::move(cancelled);
-    const auto start = std::chrono::steady_clock::now();
-    engine.forecast_into(series, scratch.options, scratch.forecasts);
-    handle.call_ms = milliseconds_since(start);
-  });
-  scratch.options.cancelled = nullptr;  // refers to this call
-}
-
 nb::object answer_to_one(EngineHandle& handle, const ForecastCall& request, Scratch& scratch) {
   NewForecastObject answer = new_forecast_object(request, false);
-  compute(handle, scratch.series, request, scratch);
+  handle.forecast_into(std::span<const Series>(scratch.series), request.options, scratch);
   std::swap(*answer.forecast, scratch.forecasts.front());  // the next call reuses the old memory
   return std::move(answer.object);
 }
@@ -69,7 +55,7 @@ nb::list answers_to(EngineHandle& handle, std::span<const Series> series,
     scratch.targets.push_back(answer.forecast);
     answers.append(std::move(answer.object));
   }
-  compute(handle, series, request, scratch);
+  handle.forecast_into(series, request.options, scratch);
   // Prefetch all, instead of one cache miss after another.
   for (const Forecast* const target : scratch.targets) __builtin_prefetch(target, 1);
   for (std::size_t i = 0; i < series.size(); ++i) {

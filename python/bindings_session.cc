@@ -1,9 +1,7 @@
 #include <nanobind/stl/string.h>
 
-#include <atomic>
 #include <utility>
 
-#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
@@ -43,16 +41,9 @@ class SessionHandle {
   nb::object forecast(const ForecastCall& request, bool has_variates) {
     check_process();
     std::unique_ptr<Scratch> scratch = engine_.take_scratch();
-    scratch->options = request.options;
     NewForecastObject answer = new_forecast_object(request, has_variates);
-    engine_.run([&](const Engine& engine, auto cancelled) {
-      scratch->options.cancelled = std::move(cancelled);
-      Session* const session = session_.get();
-      const auto start = std::chrono::steady_clock::now();
-      engine.forecast_into(std::span(&session, 1), scratch->options, scratch->forecasts);
-      engine_.call_ms = milliseconds_since(start);
-    });
-    scratch->options.cancelled = nullptr;  // refers to this call
+    Session* session = session_.get();
+    engine_.forecast_into(std::span(&session, 1), request.options, *scratch);
     std::swap(*answer.forecast, scratch->forecasts.front());
     engine_.give_back(std::move(scratch));
     return std::move(answer.object);

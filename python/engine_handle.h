@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "running_calls.h"
 #include "toto/toto.h"
 
@@ -107,6 +109,19 @@ class EngineHandle {
       interrupts.rethrow();
       throw;
     }
+  }
+
+  // Forecasts `items` (series or sessions) into scratch.forecasts, and takes the time.
+  template <typename Item>
+  void forecast_into(std::span<Item> items, const ForecastOptions& options, Scratch& scratch) {
+    scratch.options = options;
+    run([&](const Engine& engine, auto cancelled) {
+      scratch.options.cancelled = std::move(cancelled);
+      const auto start = std::chrono::steady_clock::now();
+      engine.forecast_into(items, scratch.options, scratch.forecasts);
+      call_ms = milliseconds_since(start);
+    });
+    scratch.options.cancelled = nullptr;  // refers to this call
   }
 
   // Inside a signal handler, during a call, the values before that call.

@@ -42,6 +42,13 @@ inline std::string detail_of(const JudgedReport& report, const std::string& name
 
 inline bool is(const EngineOptions& options, Mode mode) { return options.mode == mode; }
 
+inline void expect_zeros_caught(const Names& failed) {
+  for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
+    EXPECT_TRUE(failed.contains(std::string("network/") + mode)) << mode;
+    EXPECT_TRUE(failed.contains(std::string("answers/") + mode)) << mode;
+  }
+}
+
 // One symbol with too few values is named; no symbol at all is a wrong argument.
 template <typename Options, typename Report>
 void expect_refused_without_targets(Options options, std::size_t too_few,

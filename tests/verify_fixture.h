@@ -1,6 +1,7 @@
 // Engines with a single fault, and lookups in the report of verify.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -116,6 +117,29 @@ void change_network(Trace& trace, const Change& change) {
   for (TraceArray& array : trace.arrays) {
     if (array.name != "loc" && array.name != "scale") change(array.values);
   }
+}
+
+// Calls change(value) for every number of the forecasts.
+template <typename Change>
+void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
+  for (Forecast& forecast : forecasts) {
+    for (auto* values : {&forecast.mean, &forecast.median, &forecast.point, &forecast.quantiles,
+                         &forecast.samples}) {
+      for (float& value : *values) change(value);
+    }
+  }
+}
+
+// Zeros instead of everything the network computes, in every mode.
+inline Fault zeroed() {
+  return {.on_trace =
+              [](const EngineOptions&, const Series&, Trace& trace) {
+                change_network(trace, [](auto& all) { std::fill(all.begin(), all.end(), 0.0); });
+              },
+          .on_forecast =
+              [](const EngineOptions&, std::span<const Series>, std::vector<Forecast>& all) {
+                change_numbers(all, [](float& value) { value = 0; });
+              }};
 }
 
 inline std::vector<std::string> failed_names(const VerifyReport& report) {

@@ -36,20 +36,18 @@ std::string headline(const Shown& shown) {
     for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       const double ahead = m.total_return - benchmark->total_return;
-      const auto mark = ahead > 0   ? Table::Mark::better
-                        : ahead < 0 ? Table::Mark::worse
-                                    : Table::Mark::none;
-      table.add({result->plan.bars->symbol,
-                 strategy.strategy->name,
-                 percent(m.total_return),
-                 {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), mark},
-                 percent(m.cagr),
-                 share(m.volatility),
-                 decimal(m.sharpe),
-                 decimal(m.sortino),
-                 percent(m.max_drawdown),
-                 decimal(m.calmar),
-                 fmt::format("{}", m.trades)});
+      table.add(
+          {result->plan.bars->symbol,
+           strategy.strategy->name,
+           percent(m.total_return),
+           {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), Table::mark_of(ahead)},
+           percent(m.cagr),
+           share(m.volatility),
+           decimal(m.sharpe),
+           decimal(m.sortino),
+           percent(m.max_drawdown),
+           decimal(m.calmar),
+           fmt::format("{}", m.trades)});
     }
   }
   return section("Strategies against buy-hold",
@@ -103,9 +101,7 @@ std::string forecast_table(const ReportInput& input) {
                  name_of(target),
                  significant(a.model.mae),
                  significant(a.persistence.mae),
-                 {decimal(ratio, 3), ratio < 1   ? Table::Mark::better
-                                     : ratio > 1 ? Table::Mark::worse
-                                                 : Table::Mark::none},
+                 {decimal(ratio, 3), Table::mark_of(1 - ratio)},
                  p_value(a.dm_p_value),
                  share(a.direction_accuracy, 1),
                  share(a.coverage_80, 1),

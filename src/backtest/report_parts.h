@@ -25,6 +25,10 @@ std::string list_of_sentences(const std::vector<std::string>& sentences);
 class Table {
  public:
   enum class Mark { none, better, worse };
+  // Positive differences are better.
+  static Mark mark_of(double difference) {
+    return difference > 0 ? Mark::better : difference < 0 ? Mark::worse : Mark::none;
+  }
   struct Cell {
     Cell(std::string content, Mark benchmark = Mark::none)
         : text(std::move(content)), mark(benchmark) {}

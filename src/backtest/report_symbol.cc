@@ -211,9 +211,7 @@ std::string monthly_returns(const SymbolResult& result) {
   for (const auto& [month, row] : growth) {
     std::vector<Table::Cell> cells = {month};
     for (const double value : row) {
-      cells.emplace_back(
-          percent(value - 1, 1),
-          value < 1 ? Table::Mark::worse : (value > 1 ? Table::Mark::better : Table::Mark::none));
+      cells.emplace_back(percent(value - 1, 1), Table::mark_of(value - 1));
     }
     table.add(std::move(cells));
   }

@@ -82,38 +82,31 @@ std::string markdown_text(const VerifyReport& report) {
   for (const std::string& warning : report.warnings) {
     text += fmt::format("- warning: {}\n", markdown_cell(warning));
   }
-  const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden);
-  if (any_golden) {
+  std::vector<Cells> goldens = {
+      {"check", "result", "remark", "mean error", "largest error", "reference's own", "bound"}};
+  std::vector<CheckResult> others;
+  for (const CheckResult& check : report.checks) {
+    if (!is_golden(check)) {
+      others.push_back(check);
+      continue;
+    }
+    goldens.push_back({check.name, std::string(verdict(check)), check.detail,
+                       figure_text(check.figure), figure_text(check.max_error),
+                       figure_text(check.own_error), figure_text(check.bound)});
+  }
+  if (goldens.size() > 1) {
     text +=
         "\n## Goldens\n\nErrors are against the reference's float64 values; the bound comes from "
-        "the reference's own float32 error.\n\n"
-        "| check | result | mean error | largest error | reference's own | bound | remark |\n"
-        "|---|---|---:|---:|---:|---:|---|\n";
-    for (const CheckResult& check : report.checks) {
-      if (!is_golden(check)) continue;
-      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(check.name),
-                          verdict(check), figure_text(check.figure), figure_text(check.max_error),
-                          figure_text(check.own_error), figure_text(check.bound),
-                          markdown_cell(check.detail));
-    }
+        "the reference's own float32 error.\n\n" +
+        markdown_table(goldens, 3);
   }
-  if (std::any_of(report.checks.begin(), report.checks.end(), std::not_fn(is_golden))) {
-    text +=
-        "\n## On this model and this machine\n\n"
-        "| check | result | figure | bound | meaning |\n|---|---|---:|---:|---|\n";
-    for (const CheckResult& check : report.checks) {
-      if (is_golden(check)) continue;
-      text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell(check.name), verdict(check),
-                          figure_text(check.figure), figure_text(check.bound),
-                          markdown_cell(check.detail));
-    }
+  if (!others.empty()) {
+    text += "\n## On this model and this machine\n\n" + markdown_table(check_rows(others), 3);
   }
-  if (!report.skipped.empty()) {
-    text += "\n## SkippedCheck: neither passed nor failed\n\n| check | why |\n|---|---|\n";
-    for (const SkippedCheck& skipped : report.skipped) {
-      text +=
-          fmt::format("| {} | {} |\n", markdown_cell(skipped.name), markdown_cell(skipped.reason));
-    }
+  std::vector<Cells> skipped = {{"check", "why"}};
+  for (const SkippedCheck& item : report.skipped) skipped.push_back({item.name, item.reason});
+  if (skipped.size() > 1) {
+    text += "\n## Skipped: neither passed nor failed\n\n" + markdown_table(skipped, 2);
   }
   return text;
 }

@@ -77,25 +77,7 @@ TEST(Stress, LevelsHaveTheirIterations) {
 // ---------------------------------------------------------------------------------- wrong numbers
 
 TEST(Stress, ZerosFromEveryModeAreCaught) {
-  const Fault fault{
-      .on_trace =
-          [](const EngineOptions&, const Series&, Trace& trace) {
-            change_network(trace, [](auto& all) { std::fill(all.begin(), all.end(), 0.0); });
-          },
-      .on_forecast =
-          [](const EngineOptions&, std::span<const Series>, std::vector<Forecast>& all) {
-            for (Forecast& forecast : all) {
-              for (auto* values :
-                   {&forecast.mean, &forecast.median, &forecast.quantiles, &forecast.samples}) {
-                std::fill(values->begin(), values->end(), 0.0F);
-              }
-            }
-          }};
-  const Names names = failed_in(stress(small_options(fault)));
-  for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
-    EXPECT_TRUE(names.contains(std::string("network/") + mode)) << mode;
-    EXPECT_TRUE(names.contains(std::string("answers/") + mode)) << mode;
-  }
+  expect_zeros_caught(failed_in(stress(small_options(zeroed()))));
 }
 
 TEST(Stress, AWorseMaeIsCaughtWithFigureAndBound) {
