@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "forecast_cost.h"
 #include "handlers.h"
 #include "router.h"
 

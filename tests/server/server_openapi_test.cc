@@ -1,5 +1,5 @@
-// The OpenAPI document says what the service does: its routes, every status of each, what answers
-// look like, and requests that are accepted.
+// The OpenAPI document matches the service: routes, their statuses, the form of answers, and
+// examples of requests.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -99,7 +99,7 @@ class Document {
   std::vector<Operation> operations_;
 };
 
-// What the document itself may not contain unnoticed.
+// The checker of the document reports errors by their place.
 TEST(JsonSchemaTest, ComplainsByPlace) {
   const Json document = io::parse_json(
       R"({"a": {"type": "object", "required": ["x"], "additionalProperties": false, "properties":

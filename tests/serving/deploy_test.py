@@ -30,7 +30,7 @@ ADDED_LABELS = {"job", "instance", "le"}  # by Prometheus; by histograms
 
 
 def read_yaml(text):
-    """What the rules are written in: mappings, lists of mappings, plain and quoted scalars, and blocks after `|`."""
+    """The subset of YAML in the rules: mappings, lists of mappings, plain and quoted scalars, blocks after `|`."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     indent = lambda line: len(line) - len(line.lstrip())
 
@@ -154,7 +154,7 @@ class Deploy(unittest.TestCase):
             used[rule["alert"]] = self.check_expression(rule["expr"].replace("offset 6h", ""))
         shadow = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
         self.assertIn("toto_shadow_deviation > toto_shadow_deviation_bound", shadow)
-        # What it says is a deviation, of an engine that answers: not after a rollback.
+        # The deviation of the engine in use: not after a rollback.
         self.assertRegex(shadow, r"\)\s+and toto_shadow_enabled == 1$")
         self.assertNotIn("increase", shadow)
         self.assertIn("toto_shadow_enabled", used["TotoShadowNotChecking"])
