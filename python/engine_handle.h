@@ -74,7 +74,6 @@ class EngineHandle {
   EngineHandle(const EngineHandle&) = delete;
   EngineHandle& operator=(const EngineHandle&) = delete;
 
-  const std::string& folder() const { return folder_; }
   // These take no lock and use no engine thread.
   const ModelInfo& model() const { return loaded_->engine.model(); }
   const EngineOptions& options() const { return loaded_->engine.options(); }

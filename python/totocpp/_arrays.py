@@ -95,7 +95,7 @@ _FLOAT32 = "expected numbers within float32 (3.4e38)"
 
 
 def _require_memory_for(values: int) -> None:
-    """MemoryError before a copy: a view of a few bytes may describe terabytes. Two copies are made, here and by the engine."""
+    """MemoryError before copying: a view of a few bytes may describe terabytes. Two copies are made, one by the engine."""
     if values > _WORTH_ASKING:
         _native.require_memory(values * 2 * 4)
 

@@ -121,7 +121,8 @@ class _Rollback:
 
     def warn(self) -> None:
         if self._ignored:
-            warn(f"{self._switch} forces reference mode; {', '.join(self._ignored)} {'is' if len(self._ignored) == 1 else 'are'} ignored")
+            verb = "is" if len(self._ignored) == 1 else "are"
+            warn(f"{self._switch} forces reference mode; {', '.join(self._ignored)} {verb} ignored")
 
 
 def seed_in_force(seed: int | None) -> int:

@@ -130,7 +130,7 @@ def _of_table(table: Any, variates: list[str] | None) -> Float32:
     return stacked([columns[names.index(name)] for name in last])
 
 
-def _told_apart(series: list[Input]) -> list[Input]:
+def _with_positions_as_ids(series: list[Input]) -> list[Input]:
     """Independent streams depend on ids; series without ids get their positions as ids."""
     if any(item.id for item in series):
         return series
@@ -328,7 +328,7 @@ class Engine:
                 return answer  # type: ignore[no-any-return]
         inputs = make_inputs(series, multivariate, ids)
         if independent:
-            inputs = inputs._replace(series=_told_apart(inputs.series))
+            inputs = inputs._replace(series=_with_positions_as_ids(inputs.series))
         batch = _with_future(inputs, known_future)
         answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
         return answers[0] if inputs.is_one else answers
@@ -372,8 +372,8 @@ class Engine:
             missing=missing,
             independent_streams=independent_streams,
         )
-        told_apart = _told_apart(batch) if independent_streams else batch
-        return self._native.forecast(told_apart, self._request(asked), True)
+        batch = _with_positions_as_ids(batch) if independent_streams else batch
+        return self._native.forecast(batch, self._request(asked), True)
 
     def session(
         self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
