@@ -20,7 +20,8 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUOTED = re.compile(r"`([\w./*<>-]+)`")
 # Names of the user's own scripts, of other projects, and of files that a command writes.
-FOREIGN = {"verify.md", "compile.md", "accuracy.html", "serve.py", "scaler.py", "report.html", "modes.html", "modes.md"}
+FOREIGN = {"verify.md", "compile.md", "accuracy.html", "serve.py", "scaler.py", "report.html", "modes.html", "modes.md",
+           "trade_stock_e2e.py", "toggle_torch_compile.sh", "VERIFY_FIXES.sh"}
 
 
 def anchors(path: Path) -> set[str]:

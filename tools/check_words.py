@@ -49,7 +49,7 @@ AVOIDED = {  # regular expression over lower-case text, any white space for a bl
     r"is answered to": "gets",
     r"a (?:row|line|column|file|case|word) an? (?!second|minute|day|year)\w+": "one row per ...",
     r"so (?:many|long an?) (?!that)\w+": "N, this number of",
-    r"of (?:its|their) own": "separate, its own ...",
+    r"of (?:its|their) own(?=[.,;:)]| (?:and|for|in|so|that|to|where|which|with)\b)": "separate",
 }
 PATTERN = re.compile("|".join(rf"(?P<p{i}>(?<![\w-])(?:{words})(?![\w-]))" for i, words in enumerate(AVOIDED))
                      .replace(" ", r"\s+"), re.IGNORECASE)
