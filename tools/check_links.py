@@ -21,7 +21,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUOTED = re.compile(r"`([\w./*<>-]+)`")
 # Names of the user's own scripts, of other projects, and of files that a command writes.
 FOREIGN = {"verify.md", "compile.md", "accuracy.html", "serve.py", "scaler.py", "report.html", "modes.html", "modes.md",
-           "trade_stock_e2e.py", "toggle_torch_compile.sh", "VERIFY_FIXES.sh"}
+           "trade_stock_e2e.py", "toggle_torch_compile.sh", "VERIFY_FIXES.sh", "run_compile_stress_test.py"}
 
 
 def anchors(path: Path) -> set[str]:
