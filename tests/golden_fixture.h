@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -165,5 +166,23 @@ struct MadeGolden {
     file.save();
   }
 };
+
+// A change of a model that must be noticed.
+struct WeightChange {
+  const char* name;
+  std::function<void(TensorFile&)> change;
+};
+
+// The first (or last) tensor in the order of names that holds `part`.
+inline std::string layer_tensor(const TensorFile& file, std::string_view part, bool last) {
+  std::string found;
+  for (const TensorFile::Tensor& tensor : file.tensors) {
+    if (tensor.info.name.find(part) == std::string::npos) continue;
+    if (found.empty() || (last ? tensor.info.name > found : tensor.info.name < found)) {
+      found = tensor.info.name;
+    }
+  }
+  return found;
+}
 
 }  // namespace toto::validate

@@ -18,7 +18,7 @@ namespace {
 
 // `reference` takes longer than it would, so that which mode is faster is no matter of luck for
 // forecasts of microseconds on a busy machine.
-CompareOptions small_options(Fault fault = {}) {
+CompareOptions small_comparison(Fault fault = {}) {
   fault.on_forecast = [inner = fault.on_forecast](const EngineOptions& engine,
                                                   std::span<const Series> batch,
                                                   std::vector<Forecast>& forecasts) {
@@ -49,7 +49,7 @@ void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
 }
 
 TEST(CompareModes, HealthyModesDifferByZero) {
-  const CompareReport report = compare_modes(small_options());
+  const CompareReport report = compare_modes(small_comparison());
   EXPECT_TRUE(report.passed()) << table_text(report);
   EXPECT_EQ(failed_in(report), Names{}) << table_text(report);
   ASSERT_EQ(report.rows.size(), 8U);
@@ -74,7 +74,7 @@ TEST(CompareModes, HealthyModesDifferByZero) {
 
 // Nothing to tell windows apart by is no reason to doubt the network; neither is a single window.
 TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols = {{.name = "FLAT", .values = std::vector<float>(100, 7)}};
   for (const int runs : {4, 1}) {
     options.runs = runs;
@@ -85,7 +85,7 @@ TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
 
 // MAE computed a second time from the numbers of the row and from the file.
 TEST(CompareModes, ComparesWithWhatReallyCameNext) {
-  const CompareOptions options = small_options();
+  const CompareOptions options = small_comparison();
   const CompareReport report = compare_modes(options);
   const CompareRow& row = report.rows[1];
   const std::vector<float>& values = options.symbols[0].values;
@@ -110,7 +110,7 @@ TEST(CompareModes, ZerosFromEveryModeAreCaught) {
           [](const EngineOptions&, std::span<const Series>, std::vector<Forecast>& all) {
             change_numbers(all, [](float& x) { x = 0; });
           }};
-  const Names names = failed_in(compare_modes(small_options(fault)));
+  const Names names = failed_in(compare_modes(small_comparison(fault)));
   for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
     EXPECT_TRUE(names.contains(std::string("network/") + mode)) << mode;
     EXPECT_TRUE(names.contains(std::string("answers/") + mode)) << mode;
@@ -124,7 +124,7 @@ TEST(CompareModes, ForecastsThatDoNotRestOnTheNetworkAreCaught) {
     const float latest = batch[0].values.back();  // differs from window to window
     change_numbers(all, [latest](float& x) { x = latest; });
   }};
-  const CompareReport report = compare_modes(small_options(fault));
+  const CompareReport report = compare_modes(small_comparison(fault));
   EXPECT_TRUE(failed_in(report).contains("network/default"));
   EXPECT_NE(detail_of(report, "network/default").find("not the mean of what the network says"),
             std::string::npos);
@@ -137,21 +137,21 @@ TEST(CompareModes, ANondeterministicModeIsCaught) {
     if (!is(options, Mode::reduce_overhead) || all[0].samples.empty() || ++calls % 3 != 0) return;
     all[0].samples.back() = std::nextafter(all[0].samples.back(), INFINITY);
   }};
-  const CompareReport report = compare_modes(small_options(fault));
+  const CompareReport report = compare_modes(small_comparison(fault));
   EXPECT_EQ(failed_in(report), (Names{"deterministic/reduce-overhead", "same-bits"}))
       << table_text(report);
   EXPECT_NE(report.findings()[0].find("expected none"), std::string::npos);
 }
 
 TEST(CompareModes, ASlowModeIsCaught) {
-  const CompareReport report = compare_modes(small_options(slowed(Mode::max_autotune, 2)));
+  const CompareReport report = compare_modes(small_comparison(slowed(Mode::max_autotune, 2)));
   EXPECT_EQ(failed_in(report), Names{"speed/max-autotune"}) << table_text(report);
   EXPECT_NE(detail_of(report, "speed/max-autotune").find("times the median time of reference"),
             std::string::npos);
 }
 
 TEST(CompareModes, AModeThatFailsIsNamedAndTheOthersAreReported) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (is(engine, Mode::reduce_overhead)) throw Error(ErrorCode::unsupported, "not here");
     return load_runner(folder, engine);
@@ -163,7 +163,7 @@ TEST(CompareModes, AModeThatFailsIsNamedAndTheOthersAreReported) {
 }
 
 TEST(CompareModes, ReplansAreCaught) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.engine.plan_cache_size = 1;  // two symbols and one request each fit, sampled ones do too
   options.symbols[1].values.resize(60);  // another context length: another plan
   const CompareReport report = compare_modes(options);
@@ -172,27 +172,12 @@ TEST(CompareModes, ReplansAreCaught) {
 
 // ------------------------------------------------------------------------------------- weights
 
-struct WeightChange {
-  const char* what;
-  std::function<void(TensorFile&)> change;
-};
-
-std::string tensor_named(const TensorFile& file, std::string_view part, bool last) {
-  std::string found;
-  for (const TensorFile::Tensor& tensor : file.tensors) {
-    const std::string& name = tensor.info.name;
-    if (name.find(part) == std::string::npos) continue;
-    if (found.empty() || (last ? name > found : name < found)) found = name;
-  }
-  return found;
-}
-
 // One mode, or all optimised ones alike, run other weights than the reference.
 TEST(CompareModes, OtherWeightsAreCaught) {
   const WeightChange changes[] = {
       {"the largest weight of an attention output matrix by 1e-2",
        [](TensorFile& file) {
-         TensorFile::Tensor& tensor = file[tensor_named(file, "attention.wO.weight", false)];
+         TensorFile::Tensor& tensor = file[layer_tensor(file, "attention.wO.weight", false)];
          std::vector<float> weights = tensor.values<float>();
          *std::max_element(weights.begin(), weights.end(),
                            [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
@@ -200,20 +185,20 @@ TEST(CompareModes, OtherWeightsAreCaught) {
        }},
       {"a whole tensor by 1e-3",
        [](TensorFile& file) {
-         file[tensor_named(file, "mlp.0.weight", true)].edit<float>([](float& x) { x *= 1.001F; });
+         file[layer_tensor(file, "mlp.0.weight", true)].edit<float>([](float& x) { x *= 1.001F; });
        }},
       {"two tensors swapped",
        [](TensorFile& file) {
-         std::swap(file[tensor_named(file, "attention.wO.weight", false)].bytes,
-                   file[tensor_named(file, "attention.wO.weight", true)].bytes);
+         std::swap(file[layer_tensor(file, "attention.wO.weight", false)].bytes,
+                   file[layer_tensor(file, "attention.wO.weight", true)].bytes);
        }},
       {"the last layer zeroed", [](TensorFile& file) {
          for (const char* part : {"attention.wO.weight", "mlp.2.weight"}) {
-           file[tensor_named(file, part, true)].edit<float>([](float& x) { x = 0; });
+           file[layer_tensor(file, part, true)].edit<float>([](float& x) { x = 0; });
          }
        }}};
   for (const WeightChange& change : changes) {
-    SCOPED_TRACE(change.what);
+    SCOPED_TRACE(change.name);
     const testing::TemporaryFolder folder;
     const std::string other = folder / "other";
     std::filesystem::copy(shared_model(), other);
@@ -221,7 +206,7 @@ TEST(CompareModes, OtherWeightsAreCaught) {
     change.change(file);
     file.save();
     for (const bool all : {false, true}) {
-      CompareOptions options = small_options();
+      CompareOptions options = small_comparison();
       options.symbols.resize(1);
       options.runs = 2;
       options.load = [&](const std::string& path, const EngineOptions& engine) {
@@ -238,7 +223,7 @@ TEST(CompareModes, OtherWeightsAreCaught) {
 // -------------------------------------------------------------------------------------- refusals
 
 TEST(CompareModes, RefusesWithoutTargets) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols[1].values.resize(35);
   ErrorCode code{};
   EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
@@ -250,14 +235,14 @@ TEST(CompareModes, RefusesWithoutTargets) {
 }
 
 TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols[1].values.back() = NAN;
   ErrorCode code{};
   EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
             std::string::npos);
   EXPECT_EQ(code, ErrorCode::corrupt_file);
   // A gap further back is passed over, and said.
-  options = small_options();
+  options = small_comparison();
   options.symbols[1].values[97] = NAN;
   const CompareReport report = compare_modes(options);
   ASSERT_FALSE(report.warnings.empty());
@@ -265,7 +250,7 @@ TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
 }
 
 TEST(CompareModes, RefusesWithNothingToCompare) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.modes = {Mode::reference};
   ErrorCode code{};
   EXPECT_NE(
@@ -278,8 +263,8 @@ TEST(CompareModes, RefusesWithNothingToCompare) {
 TEST(CompareModes, ALongTailIsAWarning) {
   int calls = 0;
   CompareOptions options =
-      small_options({.on_forecast = [&calls](const EngineOptions& engine, std::span<const Series>,
-                                             std::vector<Forecast>&) {
+      small_comparison({.on_forecast = [&calls](const EngineOptions& engine,
+                                                std::span<const Series>, std::vector<Forecast>&) {
         if (is(engine, Mode::standard) && ++calls % 4 == 0) {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
         }
@@ -295,7 +280,7 @@ TEST(CompareModes, ALongTailIsAWarning) {
 }
 
 TEST(CompareModes, CanBeCancelled) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.cancelled = [] { return true; };
   ErrorCode code{};
   (void)testing::error_of([&] { (void)compare_modes(options); }, &code);
@@ -305,7 +290,7 @@ TEST(CompareModes, CanBeCancelled) {
 // --------------------------------------------------------------------------------------- reports
 
 TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.symbols[0].name = "<script>|`x`\n\x1b[31m";
   options.modes = {Mode::standard};
@@ -321,7 +306,7 @@ TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
 }
 
 TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.modes = {Mode::standard};
   const CompareReport report = compare_modes(options);

@@ -112,7 +112,7 @@ TEST(TamperedGolden, UnchangedCopyHolds) {
 TEST(TamperedGolden, ScaledFloat64IsCaught) {
   for (const char* output : kOutputs) {
     for (const double factor : {1.1, 1.001, 1.0009, 0.9995, 1.00001}) {
-      SCOPED_TRACE(testing::Message() << output << " by " << factor);
+      SCOPED_TRACE(::testing::Message() << output << " by " << factor);
       const Outcome outcome = outcome_with("long_horizon", [&](TensorFile& file) {
         file[std::string("f64.") + output].edit<double>([&](double& value) { value *= factor; });
       });
@@ -241,22 +241,6 @@ TEST(TamperedGolden, FilesOfAnotherGoldenAreCaught) {
 }
 
 // -------------------------------------------------------------------------------- changed networks
-
-struct WeightChange {
-  const char* name;
-  std::function<void(TensorFile&)> change;
-};
-
-std::string layer_tensor(const TensorFile& file, std::string_view part, bool last) {
-  std::string found;
-  for (const TensorFile::Tensor& tensor : file.tensors) {
-    if (tensor.info.name.find(part) == std::string::npos) continue;
-    if (found.empty() || (last ? tensor.info.name > found : tensor.info.name < found)) {
-      found = tensor.info.name;
-    }
-  }
-  return found;
-}
 
 std::vector<WeightChange> weight_changes() {
   const auto zero = [](float& weight) { weight = 0; };
