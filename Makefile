@@ -77,7 +77,7 @@ speed: setup ## are the kernels as fast as they should be, by this machine's own
 	@build/bench/speed_gate models/toto-mini
 	@! build/bench/speed_gate models/toto-mini --handicap 1.2 >/dev/null 2>&1 || { echo "error: the gate does not notice a fifth more" >&2; exit 1; }
 
-lint: ## formatting, clang-tidy, layers
+lint: ## formatting, clang-tidy, layers, words
 	@tools/setup.sh dev
 	@tools/lint.sh
 
