@@ -1,4 +1,4 @@
-"""What is measured and what is claimed: the jobs, their contenders' names, and the table of ratios."""
+"""The jobs that are measured, their contenders' names, and the ratios that are claimed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ COLD_PYTHON = "PyTorch eager, new process"
 COLD_OURS = "toto.cpp f32, new process"
 COLD_UNPACKED = "toto.cpp f32, new process, no cache"
 
-# Shown where it agrees, no complaint where it does not: nothing is claimed against it.
+# Shown if its answer agrees, and not an error if not: nothing is claimed against it.
 FOR_ORIENTATION = (ONNX_INT8,)
 
-# How a worker process is told which runtime to be.
+# The argument of a worker process that chooses its runtime.
 RUNTIMES = {
     EAGER: "pytorch:eager",
     COMPILED: "pytorch:default",
@@ -46,7 +46,7 @@ class Job:
     context: int = 512
     horizon: int = 1
     samples: int | None = None  # None: the mean
-    samples_per_batch: int = 0  # of the reference, which repeats the context once a sample
+    samples_per_batch: int = 0  # of the reference, which repeats the context once per sample
     batch: int = 1
     network: bool = False  # scaled patches in, parameters of one patch out
     theirs: tuple[str, ...] = ()
@@ -105,8 +105,8 @@ ROWS = (*JOBS, *OTHER_ROWS)
 
 @dataclass(frozen=True)
 class Claim:
-    """One line of the table. `theirs` are alternatives of which the fastest counts; `instead` stand
-    in where none of them runs on this CPU."""
+    """One line of the table. The fastest of `theirs` counts; `instead` is used if none of them runs
+    on this CPU."""
 
     row: str
     work: str

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same inputs through toto-ts in PyTorch and through totocpp, in one process: are the answers the same?
+"""Compares the answers of toto-ts in PyTorch and totocpp to the same inputs, in one process.
 
 Three questions, on real series and the bundled model or another (--model):
 1. Mean forecasts: is totocpp's error against a float64 run of PyTorch within 1.25 times the error of
@@ -40,7 +40,7 @@ from toto.inference.forecaster import TotoForecaster as TorchForecaster  # noqa:
 
 import totocpp  # noqa: E402
 
-# File, column, points of context. A length that is no multiple of the patch is among them.
+# File, column, points of context. One length is not a multiple of the patch.
 SERIES = (
     ("AirPassengers.csv", -1, 144),
     ("AAPL.csv", "close", 480),
@@ -48,7 +48,7 @@ SERIES = (
     ("sunspots.csv", -1, 300),
 )
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-# One test in 10,000 rejects by chance: with all the tests here, one report in 30 or so.
+# One test in 10,000 rejects by chance: with all the tests here, about one report in 30.
 ALPHA = 1e-4
 
 
@@ -72,12 +72,12 @@ def torch_inputs(values: np.ndarray, dtype: torch.dtype) -> TorchTimeseries:
 
 
 def our_inputs(values: np.ndarray) -> totocpp.MaskedTimeseries:
-    """Made of tensors, as a program of toto-ts makes it."""
+    """Made of tensors, as toto-ts code does."""
     return totocpp.MaskedTimeseries(*torch_inputs(values, torch.float32))
 
 
 class Setting(NamedTuple):
-    """Who is asked, and for how much."""
+    """The two forecasters and the size of the request."""
 
     model: Any  # toto-ts
     engine: totocpp.Engine
@@ -101,7 +101,7 @@ class Setting(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A table, and whether what it shows holds."""
+    """A table, and whether its figures are within bounds."""
 
     rows: list[str]
     passed: bool
@@ -222,15 +222,15 @@ def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=SOURCE / "models" / "toto-mini")
-    parser.add_argument("--series", type=int, default=len(SERIES), help="how many of the series")
-    parser.add_argument("--context", type=int, default=512, help="points of context at most")
+    parser.add_argument("--series", type=int, default=len(SERIES), help="number of series")
+    parser.add_argument("--context", type=int, default=512, help="largest number of context points")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if min(options.seeds, options.context, options.series) < 1 or options.samples < 2:
         parser.error("expected at least one seed, one series, one point of context and two samples")
-    commit = current_commit()  # before hours in which it may change
+    commit = current_commit()  # before hours of work in which it may change
     series = {
         Path(name).stem: read_column(name, column, min(length, options.context))
         for name, column, length in SERIES[: options.series]

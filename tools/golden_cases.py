@@ -1,4 +1,4 @@
-"""The committed golden cases: which network, which data, and what each one guards against."""
+"""The committed golden cases: network, data, and what each one guards against."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Case:
     def inputs(self, seed: int) -> Inputs:
         random = Random([seed, DATA_STREAM])
         known = self.horizon if self.known_future else 0
-        # The known future is the continuation of the same data, as it would be in life.
+        # The known future continues the same data, as in real use.
         everything = self.data(random).astype(np.float32)
         series = everything[..., : everything.shape[-1] - known].copy()
         mask = np.ones(series.shape, bool) if self.mask is None else self.mask(series)
@@ -77,14 +77,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Golden:
-    """A case with what the reference answered, and what the checks found out about it."""
+    """A case with the reference's answers and the results of the checks."""
 
     case: Case
     shape: tuple[int, int, int]  # batch, variates, context
     f32: Answer
     f64: Answer
     paths_apart: float  # cached from uncached `mean`, in tolerances, the closest series
-    effects: dict[str, float]  # by what was taken away: how far `mean` moves, in tolerances
+    effects: dict[str, float]  # by the part removed: how far `mean` moves, in tolerances
     share_of_tolerance: float  # the most that another float32 evaluation needs
     clamp: set[str]  # as golden_reference.scale_clamp_effects
     num_bytes: int
@@ -112,7 +112,7 @@ def network(
     exponent: float = 10.0,
     efficient: bool = True,
 ) -> Config:
-    """A config.json in the words of the published checkpoint."""
+    """A config.json with the keys of the published checkpoint."""
     kind = "StudentTOutput" if components is None else "MixtureOfStudentTsOutput"
     return {
         "patch_size": patch,

@@ -1,4 +1,4 @@
-"""Finds the environment that golden making needs, or says in one sentence what is missing."""
+"""Finds the packages needed to make goldens, or reports in one sentence what is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 REFERENCE_PACKAGE = "toto-ts"
 REFERENCE_VERSION = "0.2.0"
-UNAVAILABLE = 5  # the command line's exit code for something that is needed and not there
+UNAVAILABLE = 5  # the command's exit code for a missing dependency
 
 
 def stop(message: str, code: int = 1) -> NoReturn:
@@ -23,8 +23,8 @@ def stop(message: str, code: int = 1) -> NoReturn:
 def import_reference(own_environment: bool = False) -> ModuleType:
     """The module golden_reference, with the one version of the reference that goldens come from.
 
-    A user's own environment may have another version, which is said, and xFormers, which is hidden
-    from the reference.
+    A user's own environment may have another version, which gives a warning, and xFormers, which is
+    hidden from the reference.
     """
     try:
         found = version(REFERENCE_PACKAGE)
@@ -40,7 +40,7 @@ def import_reference(own_environment: bool = False) -> ModuleType:
             UNAVAILABLE,
         )
     if own_environment:
-        sys.modules["xformers"] = None  # importing it fails, as where it is not installed
+        sys.modules["xformers"] = None  # importing it fails, as if it were not installed
     elif find_spec("xformers") is not None:
         stop(
             "xFormers is installed, expected an environment without it; its kernels round"
@@ -68,7 +68,7 @@ def cpu_name() -> str:
 
 
 def environment() -> list[str]:
-    """Versions and machine: what the rounding of a golden depends on."""
+    """Versions and machine, on which the rounding of a golden depends."""
     import torch
 
     packages = ("torch", REFERENCE_PACKAGE, "rotary-embedding-torch", "gluonts", "numpy")
