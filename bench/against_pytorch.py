@@ -30,10 +30,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name, stop  # noqa: E402
+from golden_environment import require_command, stop  # noqa: E402
+from provenance import SOURCE, commit, cpu_name, shown_path  # noqa: E402
 
 try:
     import numpy  # noqa: F401
@@ -95,17 +95,10 @@ def verify_golden(setting: Setting, plan: Plan) -> tuple[str, bool]:
     )
 
 
-def commit() -> str:
-    command = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "no commit"
-
-
 def command_line(arguments: argparse.Namespace) -> str:
-    """As another machine could repeat it: no paths but those inside the source tree."""
-    toto = arguments.toto.resolve()
-    shown = toto.relative_to(SOURCE) if toto.is_relative_to(SOURCE) else toto.name
-    words = [f"bench/against_pytorch.py --toto {shown} --rounds {arguments.rounds}"]
+    """As another machine can repeat it."""
+    toto = shown_path(arguments.toto)
+    words = [f"bench/against_pytorch.py --toto {toto} --rounds {arguments.rounds}"]
     words += [f"--threads {arguments.threads} --mode {arguments.mode}"]
     words += [f"--only {','.join(arguments.only)}"] if list(ROWS) != arguments.only else []
     words += ["--model MODEL"] if arguments.model else []
@@ -162,11 +155,10 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"--{name} is {getattr(arguments, name)}, expected at least 1")
     if arguments.report is None and not arguments.quick and arguments.only == list(ROWS):
         arguments.report = SOURCE / "bench/results/against_pytorch.md"
-    if not os.access(arguments.toto, os.X_OK):
-        stop(f"{arguments.toto} is no command that can be run; build it first, or see --toto")
+    require_command(arguments.toto)
     if arguments.kernels_bench is None:
-        beside = arguments.toto.resolve().parent / "bench/kernels_bench"
-        arguments.kernels_bench = beside if beside.exists() else None
+        built = arguments.toto.resolve().parent / "bench/kernels_bench"
+        arguments.kernels_bench = built if built.exists() else None
     return arguments
 
 

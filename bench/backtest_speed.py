@@ -31,10 +31,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 BARS = 1000
 
@@ -93,14 +92,12 @@ def row(job: Job) -> str:
 
 
 def report(jobs: list[Job], arguments: argparse.Namespace) -> str:
-    commit = subprocess.run(["git", "-C", str(SOURCE), "rev-parse", "--short", "HEAD"], capture_output=True,
-                            text=True, check=False).stdout.strip()
     load = os.getloadavg()[1]
     lines = [
         "# Backtests", "",
         f"- Command: `bench/backtest_speed.py --toto toto --base BASE --repeat {arguments.repeat} "
         f"--symbols {arguments.symbols}`",
-        f"- Commit: {commit}", f"- Date: {datetime.date.today()}",
+        f"- Commit: {commit()}", f"- Date: {datetime.date.today()}",
         f"- CPU: {cpu_name()}, {len(os.sched_getaffinity(0))} cores; load average of the last five minutes {load:.1f}",
         f"- Data: seeded random walks, {BARS} daily bars per symbol; four targets; forecasts not cached, weights packed",
         "", "Seconds for the command, with loading, no-lookahead check and report; all but the jobs called *every "

@@ -24,10 +24,9 @@ from typing import Any
 
 import numpy as np
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 TYPES = ("bf16", "int8")
 HORIZON, WINDOWS = 24, 4
@@ -132,13 +131,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=SOURCE / "bench/results/precisions.md")
     arguments = parser.parse_args()
     files = sorted((SOURCE / "examples/data").glob("*.csv"))
-    describe = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     text = [
         "# What smaller weights cost",
         "",
         f"- Command: `bench/precisions.py --toto build/toto{' --base BASE' if arguments.base else ''}`",
-        f"- Commit: {commit}",
+        f"- Commit: {commit()}",
         f"- Date: {datetime.date.today().isoformat()}",
         f"- CPU: {cpu_name()}",
         f"- Data: every series of {len(files)} files in `examples/data`, {HORIZON} steps;"

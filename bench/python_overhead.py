@@ -28,10 +28,9 @@ import numpy as np
 
 import totocpp
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 MAX_OVERHEAD = 50  # microseconds
 MAX_RATIO = 1.1
@@ -128,15 +127,12 @@ def main() -> int:
             ours.append(1e3 * (time.perf_counter() - start))
             theirs.append(command_time(options.toto, path, folder))
     ratio = statistics.median(ours) / statistics.median(theirs)
-    commit = subprocess.run(
-        ["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     text = "\n".join(
         [
             "# What Python costs",
             "",
             f"- Command: `{priority()}bench/python_overhead.py --toto build/toto --calls {options.calls} --rounds {options.rounds}`",
-            f"- Commit: {commit}",
+            f"- Commit: {commit()}",
             f"- Date: {datetime.date.today()}",
             f"- Load average at the end: {os.getloadavg()[0]:.1f}",
             f"- CPU: {cpu_name()}, {engine.threads} threads; Python {sys.version.split()[0]}, NumPy {np.__version__}",

@@ -20,15 +20,14 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from golden_environment import environment, import_reference  # noqa: E402
+from provenance import SOURCE, commit  # noqa: E402
 
 reference = import_reference()
 
@@ -170,12 +169,7 @@ def compare_quantiles(setting: Setting, drawn: dict[str, tuple[np.ndarray, np.nd
     return Part(rows, worst < float(stats.norm.isf(ALPHA / 2)))
 
 
-def current_commit() -> str:
-    done = subprocess.run(["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
-
-
-def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) -> str:
+def report(parts: dict[str, Part], setting: Setting, revision: str, command: str) -> str:
     seeds, samples = setting.seeds, setting.samples
     about = setting.engine.info
     kind = "" if about["trained"] else " of random weights"
@@ -189,7 +183,7 @@ def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) 
         f"patches of {about['patch_size']}), the same `MaskedTimeseries` of tensors, real series (points of context: {contexts}).",
         "",
         f"- Command: `{command}`",
-        f"- Commit: {commit}",
+        f"- Commit: {revision}",
         f"- Date: {datetime.date.today()}",
         *(f"- {line}" for line in environment()),
         f"- totocpp {totocpp.__version__}",
@@ -230,7 +224,7 @@ def main() -> int:
     options = parser.parse_args()
     if min(options.seeds, options.context, options.series) < 1 or options.samples < 2:
         parser.error("expected at least one seed, one series, one point of context and two samples")
-    commit = current_commit()  # before hours of work in which it may change
+    revision = commit()  # before hours of work in which it may change
     series = {
         Path(name).stem: read_column(name, column, min(length, options.context))
         for name, column, length in SERIES[: options.series]
@@ -244,7 +238,7 @@ def main() -> int:
         "quantiles": compare_quantiles(setting, drawn),
     }
     command = f"bench/python_parity.py --model {options.model.name} --series {options.series} --context {options.context}"
-    text = report(parts, setting, commit, f"{command} --seeds {options.seeds} --samples {options.samples}")
+    text = report(parts, setting, revision, f"{command} --seeds {options.seeds} --samples {options.samples}")
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")

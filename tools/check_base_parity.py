@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden_environment import cpu_name, environment, import_reference, stop
+from golden_environment import environment, import_reference, require_command, stop
 
 try:
     import numpy as np
@@ -46,8 +46,7 @@ from golden_format import (
     write_case,
 )
 from golden_network import Init, Storage, draw_weights, num_parameters, write_model
-
-SOURCE = Path(__file__).resolve().parent.parent
+from provenance import SOURCE, commit, cpu_name, shown_path
 
 BASE_CONFIG = network(64, 768, 12, 3072, 12, 12, components=24)
 BASE_PARAMETERS = 151_306_080
@@ -227,18 +226,10 @@ def judge(checks: dict[str, Check], goldens: list[BaseGolden]) -> tuple[list[Row
     return rows, [name for name, check in rest.items() if check.get("passed") is not True]
 
 
-def commit() -> str:
-    command = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "no commit"
-
-
 def command_line(arguments: argparse.Namespace) -> str:
-    """The command as another machine could repeat it: paths relative to the source tree."""
-    toto = arguments.toto.resolve()
-    shown = toto.relative_to(SOURCE) if toto.is_relative_to(SOURCE) else toto.name
+    """As another machine can repeat it."""
     return (
-        f"tools/check_base_parity.py --toto {shown} --context {arguments.context}"
+        f"tools/check_base_parity.py --toto {shown_path(arguments.toto)} --context {arguments.context}"
         f" --horizon {arguments.horizon} --seed {arguments.seed}"
     )
 
@@ -312,8 +303,8 @@ def main() -> None:
         root = arguments.keep
         if root is None:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if not arguments.golden_only_make and not os.access(arguments.toto, os.X_OK):
-            stop(f"{arguments.toto} is no command that can be run; build it first, or see --toto")
+        if not arguments.golden_only_make:
+            require_command(arguments.toto)
         goldens = make_goldens(root, arguments.context, arguments.horizon, arguments.seed)
         if arguments.golden_only_make:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
@@ -9,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
+
+from provenance import cpu_name
 
 REFERENCE_PACKAGE = "toto-ts"
 REFERENCE_VERSION = "0.2.0"
@@ -18,6 +21,11 @@ UNAVAILABLE = 5  # the command's exit code for a missing dependency
 def stop(message: str, code: int = 1) -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(code)
+
+
+def require_command(toto: Path) -> None:
+    if not os.access(toto, os.X_OK):
+        stop(f"{toto} is not a program that can be run; build it first, or see --toto")
 
 
 def import_reference(own_environment: bool = False) -> ModuleType:
@@ -58,13 +66,6 @@ def import_reference(own_environment: bool = False) -> ModuleType:
                 UNAVAILABLE,
             )
     return golden_reference
-
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown CPU"
 
 
 def environment() -> list[str]:

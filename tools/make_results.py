@@ -35,9 +35,9 @@ import fresh_sets
 import held_out
 import statistical_baselines
 from held_out import HeldOut, Values
+from provenance import SOURCE, commit
 
-ROOT = Path(__file__).resolve().parent.parent
-CARD = ROOT / "models" / "toto-mini" / "README.md"
+CARD = SOURCE / "models" / "toto-mini" / "README.md"
 BEGIN, END = "<!-- accuracy: made by tools/make_results.py -->", "<!-- end of accuracy -->"
 FRESH_BEGIN = "<!-- fresh: made by tools/make_results.py --fresh -->"
 FRESH_END = "<!-- end of fresh -->"
@@ -335,11 +335,6 @@ def write_card(text: str, begin: str = BEGIN, end: str = END, title: str = "Accu
     CARD.write_text(card)
 
 
-def commit() -> str:
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=7"]
-    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
-
-
 def write_results(
     folder: Path,
     rows: list[Row],
@@ -380,7 +375,7 @@ def write_results(
     (folder / "accuracy.json").write_text(json.dumps(document, indent=2) + "\n")
     print(table(rows, names))
     print(f"\n{checks_table(found)}")
-    if complete and folder.is_relative_to(ROOT):
+    if complete and folder.is_relative_to(SOURCE):
         write_card(text)
     return all(check["passed"] for check in found)
 
@@ -397,7 +392,7 @@ def write_fresh(
         f"{engine['dtype']}, seed {engine['seed']}\n"
     )
     print(table(rows, []))
-    if complete and folder.is_relative_to(ROOT):
+    if complete and folder.is_relative_to(SOURCE):
         write_card(text, FRESH_BEGIN, FRESH_END, "Fresh data")
 
 
@@ -417,7 +412,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the archives")
     parser.add_argument("--work", type=Path, required=True, help="folder of kept fits and reports")
     parser.add_argument("--download", action="store_true", help="fetch missing archives")
-    parser.add_argument("--toto", type=Path, default=ROOT / "build" / "toto")
+    parser.add_argument("--toto", type=Path, default=SOURCE / "build" / "toto")
     parser.add_argument("--model", default="", help="as toto takes it (default: the bundled one)")
     parser.add_argument("--context", type=int, default=1024, help="values before a window")
     parser.add_argument("--sets", default="", help="comma-separated names, all by default")
@@ -461,7 +456,7 @@ def main() -> int:
     complete = not arguments.quick and len(wanted) == len(available)
     own = arguments.work / "results"
     results, images = (
-        (own, own) if arguments.model else (ROOT / "bench" / "results", ROOT / "docs" / "images")
+        (own, own) if arguments.model else (SOURCE / "bench" / "results", SOURCE / "docs" / "images")
     )
     if arguments.fresh:
         write_fresh(results, rows, arguments.context, engine, complete)
