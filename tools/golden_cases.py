@@ -265,12 +265,7 @@ CASES = (
         config=small(scaler="CausalStdMeanScaler", exponent=0.001),
         data=waves(2, 1, 61),
     ),
-    Case(
-        "huge_values",
-        "values around 1e30",
-        seed=27,
-        data=scaled(waves(1, 2, 64), 1e30),
-    ),
+    Case("huge_values", "values around 1e30", seed=27, data=scaled(waves(1, 2, 64), 1e30)),
     Case(
         "tiny_values",
         "values around 1e-30, below the minimum scale",
@@ -284,18 +279,8 @@ CASES = (
         horizon=20,
         data=scaled(waves(1, 1, 64), 1e-40),
     ),
-    Case(
-        "flat_series",
-        "a constant, and a series with a tail of zeros",
-        seed=17,
-        data=flat(64),
-    ),
-    Case(
-        "all_zeros",
-        "nothing but zeros",
-        seed=10,
-        data=zeros(64),
-    ),
+    Case("flat_series", "a constant, and a series with a tail of zeros", seed=17, data=flat(64)),
+    Case("all_zeros", "nothing but zeros", seed=10, data=zeros(64)),
     Case(
         "scale_clamp",
         "the global clamp raises and lowers scales of the context",
