@@ -13,7 +13,6 @@ from unittest import mock
 import numpy as np
 from support import engine, wave
 
-import totocpp
 from totocpp import MaskedTimeseries, Toto, TotoForecaster, TotoPipeline
 
 MODEL = Path(str(engine().info["path"]))

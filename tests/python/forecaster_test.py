@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from support import engine, wave
 
-import totocpp
 from totocpp import MaskedTimeseries, Toto, TotoForecaster
 
 
