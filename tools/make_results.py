@@ -201,7 +201,7 @@ def checks(rows: list[Row], complete: bool) -> list[dict[str, Any]]:
     check("WQL / seasonal naive with bands", mean_bands, 0.0, BOUND_BANDS, AIM_BANDS)
     check(f"worst set ({worst})", max(naive[worst], bands[worst]), 0.0, BOUND_WORST)
     prices = next((row.model for row in rows if row.task.name == "prices"), None)
-    # Symbols count alike: in one sum of dollars nine tenths would be bitcoin's.
+    # Every symbol has the same weight: in one sum of dollars bitcoin would be nine tenths.
     mae = prices["series_geometric_mean"]["persistence"]["mae"] if prices else None
     coverage = prices["metrics"]["model"]["coverage_80"] if prices else None
     check("daily prices, MAE / persistence, mean of symbols", mae, 0.0, BOUND_PRICE_MAE)
@@ -268,9 +268,9 @@ def section(rows: list[Row], names: list[str], context: int, engine: dict[str, A
     text = (
         "Weighted quantile loss (nine quantiles, 0.1 to 0.9) over that of seasonal naive on the "
         "same windows: below 1 is better. *naive, bands* is seasonal naive with bands from its own "
-        "errors. None of these windows was seen in training. But they steered it: the mixture of "
-        "the training data and the run that is shipped were chosen, among a handful, by these very "
-        "sets (`tools/train_score.py`), which makes the figures somewhat flattering.\n\n"
+        "errors. None of these windows was seen in training. But the mixture of the training data "
+        "and the shipped run were chosen, among a handful, by these sets (`tools/train_score.py`), "
+        "so the figures are somewhat flattering.\n\n"
         f"{table(rows, names)}\n\n"
         f"{single_windows(rows, names)}"
         f"Every forecaster sees the last {context} values before a window. Seasons: 24 for hourly, "
@@ -287,9 +287,9 @@ def section(rows: list[Row], names: list[str], context: int, engine: dict[str, A
 def fresh_section(rows: list[Row], context: int, engine: dict[str, Any]) -> str:
     """The table of the sets that had no part in making the model."""
     return (
-        "Never looked at before: sets that neither trained nor steered the model, chosen by what "
-        "they are and scored once (`tools/fresh_sets.py`). Weighted quantile loss over that of "
-        "seasonal naive, as above.\n\n"
+        "Never looked at before: sets that had no part in making the model, chosen by their subject "
+        "and scored once (`tools/fresh_sets.py`). Weighted quantile loss over that of seasonal "
+        "naive, as above.\n\n"
         f"{table(rows, [])}\n\n"
         f"The last {context} values before a window are seen. Seasons: 24, 48, 12, 4, none. The "
         "companies of the last set were in the training data, up to that day. "
