@@ -13,7 +13,7 @@ namespace {
 
 std::string_view verdict(const Check& check) { return check.passed ? "pass" : "FAIL"; }
 
-bool is_golden(const Check& check) {
+bool is_golden_check(const Check& check) {
   return check.name.starts_with("golden/") || check.name.starts_with("plausible/");
 }
 
@@ -83,7 +83,7 @@ std::string markdown_text(const Report& report) {
   for (const std::string& warning : report.warnings) {
     text += fmt::format("- warning: {}\n", markdown_cell(warning));
   }
-  const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden);
+  const bool any_golden = std::any_of(report.checks.begin(), report.checks.end(), is_golden_check);
   if (any_golden) {
     text +=
         "\n## Goldens\n\nErrors are against the reference's float64 values; the bound comes from "
@@ -91,19 +91,19 @@ std::string markdown_text(const Report& report) {
         "| check | result | mean error | largest error | reference's own | bound | remark |\n"
         "|---|---|---:|---:|---:|---:|---|\n";
     for (const Check& check : report.checks) {
-      if (!is_golden(check)) continue;
+      if (!is_golden_check(check)) continue;
       text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(check.name),
                           verdict(check), figure_text(check.figure), figure_text(check.max_error),
                           figure_text(check.own_error), figure_text(check.bound),
                           markdown_cell(check.detail));
     }
   }
-  if (std::any_of(report.checks.begin(), report.checks.end(), std::not_fn(is_golden))) {
+  if (std::any_of(report.checks.begin(), report.checks.end(), std::not_fn(is_golden_check))) {
     text +=
         "\n## On this model and this machine\n\n"
         "| check | result | figure | bound | what it is |\n|---|---|---:|---:|---|\n";
     for (const Check& check : report.checks) {
-      if (is_golden(check)) continue;
+      if (is_golden_check(check)) continue;
       text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell(check.name), verdict(check),
                           figure_text(check.figure), figure_text(check.bound),
                           markdown_cell(check.detail));
