@@ -79,7 +79,7 @@ speed: setup ## is it as fast as it should be, by what this machine does in the 
 	@! build/bench/speed_gate models/toto-mini --handicap 1.2 >/dev/null 2>&1 || { echo "error: the gate does not notice a fifth more" >&2; exit 1; }
 	@! build/bench/time_gate models/toto-mini --handicap 3 >/dev/null 2>&1 || { echo "error: the gate does not notice three times as long" >&2; exit 1; }
 
-lint: ## formatting, clang-tidy, layers
+lint: ## formatting, clang-tidy, layers, words
 	@tools/setup.sh dev
 	@tools/lint.sh
 

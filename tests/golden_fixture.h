@@ -2,6 +2,8 @@
 // goldens, and a small one made from nothing.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -167,13 +169,13 @@ struct MadeGolden {
   }
 };
 
-// A change of a model that must be noticed.
+// A change to the weights of a model.
 struct WeightChange {
   const char* name;
   std::function<void(TensorFile&)> change;
 };
 
-// The first (or last) tensor in the order of names that holds `part`.
+// The name of the first or last tensor whose name contains `part`.
 inline std::string layer_tensor(const TensorFile& file, std::string_view part, bool last) {
   std::string found;
   for (const TensorFile::Tensor& tensor : file.tensors) {
@@ -183,6 +185,48 @@ inline std::string layer_tensor(const TensorFile& file, std::string_view part, b
     }
   }
   return found;
+}
+
+// Changes that move every output of the network.
+inline std::vector<WeightChange> weight_changes() {
+  const auto zero = [](float& weight) { weight = 0; };
+  return {
+      {"largest weight of an attention output matrix by 1e-2",
+       [](TensorFile& file) {
+         TensorFile::Tensor& tensor = file[layer_tensor(file, "attention.wO.weight", false)];
+         std::vector<float> weights = tensor.values<float>();
+         *std::max_element(weights.begin(), weights.end(),
+                           [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
+         tensor.set(weights);
+       }},
+      {"a whole tensor by 1e-3",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "mlp.0.weight", true)].edit<float>(
+             [](float& weight) { weight *= 1.001F; });
+       }},
+      {"two tensors swapped",
+       [](TensorFile& file) {
+         std::swap(file[layer_tensor(file, "attention.wO.weight", false)].bytes,
+                   file[layer_tensor(file, "attention.wO.weight", true)].bytes);
+       }},
+      {"the last layer zeroed",
+       [zero](TensorFile& file) {
+         for (const char* part :
+              {"attention.wO.weight", "attention.wO.bias", "mlp.2.weight", "mlp.2.bias"}) {
+           file[layer_tensor(file, part, true)].edit<float>(zero);
+         }
+       }},
+      {"a norm by 1e-4",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "norm1.scale", false)].edit<float>(
+             [](float& weight) { weight *= 1.0001F; });
+       }},
+      {"one output bias",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "unembed.bias", true)].edit<float>(
+             [](float& weight) { weight += 1e-4F; });
+       }},
+  };
 }
 
 }  // namespace toto::validate

@@ -1,4 +1,4 @@
-// Ticks, dates, safe text and paths: what every chart is built from.
+// The parts of every chart: ticks, dates, safe text and paths.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -80,7 +80,7 @@ TEST(ValueAxis, LabelsSuitTheirMagnitude) {
   EXPECT_EQ(labels_of(value_axis(-1, 1, 5)), "−1.0 −0.5 0 0.5 1.0");
   EXPECT_EQ(labels_of(value_axis(1e30, 3e30, 5)), "1.0×10³⁰ 1.5×10³⁰ 2.0×10³⁰ 2.5×10³⁰ 3.0×10³⁰");
   EXPECT_EQ(labels_of(value_axis(0, 3e-31, 4)), "0 1×10⁻³¹ 2×10⁻³¹ 3×10⁻³¹");
-  // Far from zero and close together: no suffix could tell these apart in few digits.
+  // Far from zero and close together: with a suffix a few digits could not distinguish them.
   EXPECT_EQ(labels_of(value_axis(1'234'567, 1'234'568, 5)), "1,234,567.0 1,234,567.5 1,234,568.0");
 }
 
@@ -132,7 +132,7 @@ TEST(ValueAxis, EveryRangeGetsEvenDistinctTicks) {
 
 // ----------------------------------------------------------------------------------------- times
 
-TEST(Dates, AreWrittenAsFinelyAsTheyNeed) {
+TEST(Dates, HaveTheNeededPrecision) {
   const std::vector<std::int64_t> years = {at(1700, 1, 1), at(1701, 1, 1)};
   EXPECT_EQ(date_precision(years), DatePrecision::year);
   EXPECT_EQ(date_precision(std::vector{at(2024, 1, 1), at(2024, 2, 1)}), DatePrecision::month);

@@ -1,5 +1,4 @@
-// The fan chart as a drawing and as a page: well formed, safe, finite and small, whatever it is
-// given.
+// The fan chart as a drawing and as a page: well formed, safe, finite and small for any input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -181,7 +180,7 @@ TEST(FanChart, DrawsHistoryMedianBandsAndOrigin) {
             std::string::npos);
 }
 
-TEST(FanChart, ShowsWhatCameToPassAndWarnsOfUntrainedWeights) {
+TEST(FanChart, ShowsActualValuesAndWarnsOfUntrainedWeights) {
   FanChart chart = example(wave(60), wave(20), 0.5F);
   chart.actual = wave(20);
   chart.actual[15] = kMissing;
@@ -270,7 +269,7 @@ TEST(FanChart, AJumpOfTheModelIsDrawnAsAGap) {
   EXPECT_EQ(median_line(example(history, {-40, -41, -40}, 1)).size(), 2U * 3);
   EXPECT_EQ(median_line(example({5}, {5, 6, 7}, 1)).size(), 2U * 3) << "no move to compare with";
   EXPECT_EQ(median_line(example({5, 5, 5}, {5, 5, 5}, 1)).size(), 2U * 4);
-  // Bands start where the median does; what came to pass always follows the history.
+  // Bands start where the median does; actual values always follow the history.
   FanChart chart = example(history, {-40, -41, -40}, 1);
   chart.actual = {12, 13, 12};
   const double first_x = median_line(chart)[0];
@@ -322,7 +321,7 @@ TEST(FanChart, TheUnitDoesNotTouchTheHighestTick) {
   }
 }
 
-TEST(FanChart, DegenerateSeriesLookSane) {
+TEST(FanChart, DegenerateSeriesAreDrawn) {
   std::vector<float> gaps = wave(60);
   for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kMissing;
   gaps[30] = kInfinity;
@@ -491,7 +490,7 @@ void expect_error(const std::function<void(FanChart&)>& spoil, const std::string
   }
 }
 
-TEST(FanChart, RefusesWhatCannotBeDrawn) {
+TEST(FanChart, RefusesInvalidCharts) {
   expect_error([](FanChart& c) { c.median.clear(), c.forecast_times.clear(); },
                "the median is empty");
   expect_error([](FanChart& c) { c.bands[1].high.pop_back(); },

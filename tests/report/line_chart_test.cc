@@ -1,4 +1,4 @@
-// Line charts of a report: what is drawn, what is refused, and that no text escapes.
+// Line charts of a report: drawing, refusals and escaped text.
 #include "report/line_chart.h"
 
 #include <gtest/gtest.h>

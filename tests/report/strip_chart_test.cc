@@ -1,4 +1,4 @@
-// Strip charts of a report: what is drawn, what is refused, and that no text escapes.
+// Strip charts of a report: drawing, refusals and escaped text.
 #include "report/strip_chart.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(StripChart, HostileTextStaysText) {
   EXPECT_FALSE(has(strip_chart_svg(chart), "<script"));
 }
 
-TEST(StripChart, RefusesWhatNoAxisCanShow) {
+TEST(StripChart, RefusesValuesThatAreNotPositive) {
   const auto refused = [](const std::vector<double>& values, std::size_t color = 0) {
     StripChart chart = two_strips();
     chart.strips[1].values = values;

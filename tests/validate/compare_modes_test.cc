@@ -1,4 +1,4 @@
-// Modes side by side: healthy ones agree to the bit, and each kind of broken one is named.
+// Modes side by side: healthy modes give the same bits, and each kind of broken one is named.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace toto::validate {
 namespace {
 
-// `reference` takes longer than it would, so that which mode is faster is no matter of luck for
-// forecasts of microseconds on a busy machine.
+// `reference` is slowed down: which mode is faster would otherwise be luck for forecasts of
+// microseconds on a busy machine.
 CompareOptions small_comparison(Fault fault = {}) {
   fault.on_forecast = [inner = fault.on_forecast](const EngineOptions& engine,
                                                   std::span<const Series> batch,
@@ -37,18 +37,7 @@ CompareOptions small_comparison(Fault fault = {}) {
   return options;
 }
 
-// What a fault does to everything a forecast says.
-template <typename Change>
-void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
-  for (Forecast& forecast : forecasts) {
-    for (auto* values : {&forecast.mean, &forecast.median, &forecast.point, &forecast.quantiles,
-                         &forecast.samples}) {
-      for (float& value : *values) change(value);
-    }
-  }
-}
-
-TEST(CompareModes, HealthyModesDifferByZero) {
+TEST(CompareModes, HealthyModesGiveTheSameBits) {
   const CompareReport report = compare_modes(small_comparison());
   EXPECT_TRUE(report.passed()) << table_text(report);
   EXPECT_EQ(failed_in(report), Names{}) << table_text(report);
@@ -84,7 +73,7 @@ TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
 }
 
 // MAE computed a second time from the numbers of the row and from the file.
-TEST(CompareModes, ComparesWithWhatReallyCameNext) {
+TEST(CompareModes, ComparesWithActualValues) {
   const CompareOptions options = small_comparison();
   const CompareReport report = compare_modes(options);
   const CompareRow& row = report.rows[1];
@@ -101,24 +90,11 @@ TEST(CompareModes, ComparesWithWhatReallyCameNext) {
 }
 
 TEST(CompareModes, ZerosFromEveryModeAreCaught) {
-  const Fault fault{
-      .on_trace =
-          [](const EngineOptions&, const Series&, Trace& trace) {
-            change_network(trace, [](auto& all) { std::fill(all.begin(), all.end(), 0.0); });
-          },
-      .on_forecast =
-          [](const EngineOptions&, std::span<const Series>, std::vector<Forecast>& all) {
-            change_numbers(all, [](float& x) { x = 0; });
-          }};
-  const Names names = failed_in(compare_modes(small_comparison(fault)));
-  for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
-    EXPECT_TRUE(names.contains(std::string("network/") + mode)) << mode;
-    EXPECT_TRUE(names.contains(std::string("answers/") + mode)) << mode;
-  }
+  expect_zeros_caught(failed_in(compare_modes(small_comparison(zeroed()))));
 }
 
-// Only the forecasts are zero: what the network says is not what is handed out.
-TEST(CompareModes, ForecastsThatDoNotRestOnTheNetworkAreCaught) {
+// Only the forecasts are wrong, not the outputs of the network.
+TEST(CompareModes, ForecastsNotBasedOnTheNetworkAreCaught) {
   const Fault fault{.on_forecast = [](const EngineOptions&, std::span<const Series> batch,
                                       std::vector<Forecast>& all) {
     const float latest = batch[0].values.back();  // differs from window to window
@@ -150,7 +126,7 @@ TEST(CompareModes, ASlowModeIsCaught) {
             std::string::npos);
 }
 
-TEST(CompareModes, AModeThatFailsIsNamedAndTheOthersAreReported) {
+TEST(CompareModes, AFailedModeIsNamedAndTheOthersAreReported) {
   CompareOptions options = small_comparison();
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (is(engine, Mode::reduce_overhead)) throw Error(ErrorCode::unsupported, "not here");
@@ -172,32 +148,9 @@ TEST(CompareModes, ReplansAreCaught) {
 
 // ------------------------------------------------------------------------------------- weights
 
-// One mode, or all optimised ones alike, run other weights than the reference.
+// One mode, or all optimised ones, have other weights than the reference.
 TEST(CompareModes, OtherWeightsAreCaught) {
-  const WeightChange changes[] = {
-      {"the largest weight of an attention output matrix by 1e-2",
-       [](TensorFile& file) {
-         TensorFile::Tensor& tensor = file[layer_tensor(file, "attention.wO.weight", false)];
-         std::vector<float> weights = tensor.values<float>();
-         *std::max_element(weights.begin(), weights.end(),
-                           [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
-         tensor.set(weights);
-       }},
-      {"a whole tensor by 1e-3",
-       [](TensorFile& file) {
-         file[layer_tensor(file, "mlp.0.weight", true)].edit<float>([](float& x) { x *= 1.001F; });
-       }},
-      {"two tensors swapped",
-       [](TensorFile& file) {
-         std::swap(file[layer_tensor(file, "attention.wO.weight", false)].bytes,
-                   file[layer_tensor(file, "attention.wO.weight", true)].bytes);
-       }},
-      {"the last layer zeroed", [](TensorFile& file) {
-         for (const char* part : {"attention.wO.weight", "mlp.2.weight"}) {
-           file[layer_tensor(file, part, true)].edit<float>([](float& x) { x = 0; });
-         }
-       }}};
-  for (const WeightChange& change : changes) {
+  for (const WeightChange& change : weight_changes()) {
     SCOPED_TRACE(change.name);
     const testing::TemporaryFolder folder;
     const std::string other = folder / "other";
@@ -223,15 +176,7 @@ TEST(CompareModes, OtherWeightsAreCaught) {
 // -------------------------------------------------------------------------------------- refusals
 
 TEST(CompareModes, RefusesWithoutTargets) {
-  CompareOptions options = small_comparison();
-  options.symbols[1].values.resize(35);
-  ErrorCode code{};
-  EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
-            std::string::npos);
-  EXPECT_EQ(code, ErrorCode::corrupt_file);
-  options.symbols.clear();
-  (void)testing::error_of([&] { (void)compare_modes(options); }, &code);
-  EXPECT_EQ(code, ErrorCode::invalid_argument);
+  expect_refused_without_targets(small_comparison(), 35, compare_modes);
 }
 
 TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
@@ -241,7 +186,7 @@ TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
   EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
             std::string::npos);
   EXPECT_EQ(code, ErrorCode::corrupt_file);
-  // A gap further back is passed over, and said.
+  // An earlier window with a gap is skipped, with a warning.
   options = small_comparison();
   options.symbols[1].values[97] = NAN;
   const CompareReport report = compare_modes(options);
@@ -279,17 +224,11 @@ TEST(CompareModes, ALongTailIsAWarning) {
   EXPECT_TRUE(told(json_text(report)) && told(markdown_text(report)) && told(page_html(report)));
 }
 
-TEST(CompareModes, CanBeCancelled) {
-  CompareOptions options = small_comparison();
-  options.cancelled = [] { return true; };
-  ErrorCode code{};
-  (void)testing::error_of([&] { (void)compare_modes(options); }, &code);
-  EXPECT_EQ(code, ErrorCode::cancelled);
-}
+TEST(CompareModes, CanBeCancelled) { expect_cancellable(small_comparison(), compare_modes); }
 
 // --------------------------------------------------------------------------------------- reports
 
-TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
+TEST(CompareReportText, EscapesHostileNames) {
   CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.symbols[0].name = "<script>|`x`\n\x1b[31m";
@@ -305,7 +244,7 @@ TEST(CompareReportText, KeepsHostileNamesFromBreakingOut) {
   EXPECT_EQ(json.find("rows")->array.size(), 2U);
 }
 
-TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
+TEST(CompareReportText, NamesDateMachineAndWeights) {
   CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.modes = {Mode::standard};
@@ -324,7 +263,7 @@ TEST(CompareReportText, SaysWhenWhereAndOfWhatItWasMade) {
   }
 }
 
-// The browser decides what it looks like; that a row that fails is marked is decided here.
+// How it looks is the browser's part; that a failed row is marked is tested here.
 TEST(CompareReportText, AFailedCheckIsMarkedOnThePage) {
   CompareReport report;
   report.checks = {{.name = "speed/default", .passed = true, .detail = "quick"}};
