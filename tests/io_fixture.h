@@ -66,6 +66,10 @@ void expect_error(ErrorCode code, std::initializer_list<std::string_view> fragme
   }
 }
 
+// Above any time that the work of a test takes, however busy the machine is. How fast it is, is
+// measured by bench/time_gate.cc.
+inline constexpr double kHangSeconds = 60;
+
 // Seconds of this thread's work so far: what others do on the machine does not count.
 inline double cpu_seconds() {
   timespec now{};

@@ -1,6 +1,7 @@
 // The config file: `key = value` lines under flags and variables in authority. Read once a process.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "cli/settings/choice.h"
 
 namespace toto::cli {
+
+// The largest file of settings that is read: this one, or `.env.compile`.
+inline constexpr std::size_t kMaxSettingsBytes = std::size_t{1} << 20;
 
 class SettingsFile {
  public:

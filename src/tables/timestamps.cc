@@ -15,8 +15,8 @@
 namespace toto::tables {
 namespace {
 
-using std::chrono::days, std::chrono::duration, std::chrono::January, std::chrono::months,
-    std::chrono::sys_days, std::chrono::year, std::chrono::year_month_day, std::chrono::years;
+using std::chrono::days, std::chrono::duration, std::chrono::January, std::chrono::sys_days,
+    std::chrono::year, std::chrono::year_month_day, std::chrono::years;
 
 constexpr std::int64_t kLastStep = 1'000'000'000'000;  // of any unit: differences cannot overflow
 constexpr std::int64_t kFirstEpoch = 1'000'000'000;    // 2001-09-09 in seconds
@@ -191,7 +191,7 @@ CivilDate civil_date(Ticks time) {
 std::int64_t month_number(const CivilDate& date) { return date.year * 12 + date.month - 1; }
 
 CivilDate first_of_month(std::int64_t number) noexcept {
-  const duration<std::int64_t, months::period> all{number};
+  const duration<std::int64_t, std::chrono::months::period> all{number};
   const auto whole = std::chrono::floor<duration<std::int64_t, years::period>>(all);
   return {.year = whole.count(), .month = static_cast<int>((all - whole).count()) + 1, .day = 1};
 }

@@ -341,7 +341,7 @@ TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
                                           "500",      "--no-lag-test", "--progress"};
   const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
   const Running running = start(words, cache);
-  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return fs::exists(path("cache/forecasts")); }));
   kill(running.pid(), SIGINT);
   const Result stopped = running.wait();
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;

@@ -58,7 +58,7 @@ TEST_F(ModelTest, InterruptedMakeModelLeavesTheModelThatWasThere) {
   const auto num_files = [&] {
     return std::distance(std::filesystem::directory_iterator(path("tiny")), {});
   };
-  for (int i = 0; i < 6000 && num_files() < 4; ++i) usleep(1'000);
+  EXPECT_TRUE(testing::eventually([&] { return num_files() >= 4; }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

@@ -124,12 +124,16 @@ TEST_F(OutputTest, ReadOnlyFolder) {
   namespace fs = std::filesystem;
   fs::permissions(folder_.path(),
                   fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::copy(TOTO_SOURCE_DIR "/models/toto-mini", path("model"));
+  fs::permissions(path("model"), fs::perms::others_read | fs::perms::others_exec,
+                  fs::perm_options::add);
   fs::create_directory(path("closed"));
   put(path("closed/out.json"), "old");
   fs::permissions(path("closed"), fs::perms::owner_read | fs::perms::owner_exec |
                                       fs::perms::others_read | fs::perms::others_exec);
   for (const char* name : {"closed/new.json", "closed/out.json", "closed/deep/new.json"}) {
-    const Result result = start({"forecast", "in.csv", "--output", name}, {}, {}, true).wait();
+    const Result result =
+        start({"forecast", "in.csv", "--model", "model", "--output", name}, {}, {}, true).wait();
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_TRUE(has(error_line(result), "Permission denied")) << result.err;
   }

@@ -259,7 +259,7 @@ TEST_F(StreamTest, AnInterruptLeavesTheOldFile) {
   file("out.csv", "old");
   const Running running = start(
       {"forecast", "d", "--horizon", "40", "--samples", "50", "--output", "out.csv", "--progress"});
-  for (int i = 0; i < 6000 && !has(running.err_so_far(), "forecast: "); ++i) usleep(10'000);
+  EXPECT_TRUE(testing::eventually([&] { return has(running.err_so_far(), "forecast: "); }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

@@ -22,7 +22,7 @@ CompareOptions small_comparison(Fault fault = {}) {
   fault.on_forecast = [inner = fault.on_forecast](const EngineOptions& engine,
                                                   std::span<const Series> batch,
                                                   std::vector<Forecast>& forecasts) {
-    if (engine.mode == Mode::reference) std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    if (engine.mode == Mode::reference) std::this_thread::sleep_for(std::chrono::milliseconds(60));
     if (inner) inner(engine, batch, forecasts);
   };
   CompareOptions options;
