@@ -9,13 +9,13 @@
 #include <set>
 #include <string>
 
-#include "base/cgroup.h"
+#include "base/machine.h"
 
 namespace toto {
 namespace {
 
 // About 20 us: longer than the gap between two phases of a forward pass, far shorter than a time
-// slice, so a busy neighbour on the core costs little.
+// slice, so spinning costs other processes on the core little.
 constexpr int kSpins = 4000;
 
 void pause_cpu() noexcept {
@@ -91,14 +91,14 @@ bool ThreadPool::take_task(int worker) noexcept {
   // Holding an unfinished task keeps run_job() from returning, so the job's fields stay valid.
   const int num_tasks = num_tasks_;
   invoke_(context_, num_tasks - static_cast<int>(static_cast<std::uint32_t>(ticket)), worker);
-  // After the increment the job may be over and its fields someone else's.
+  // After the increment the run may be over and its fields may belong to the next one.
   if (done_.fetch_add(1) + 1 == num_tasks && caller_sleeps_.load()) done_.notify_one();
   return true;
 }
 
 void ThreadPool::work(int worker) noexcept {
   for (;;) {
-    // Seen first, asked to stop second: a stop that came before `seen` is noticed here, a later one
+    // Load `wake_` before `stop_`: a stop requested before the load is noticed here, a later one
     // ends the wait.
     const std::uint32_t seen = wake_.load();
     if (stop_.load()) return;

@@ -14,9 +14,6 @@ namespace {
 
 std::string milliseconds(double value) { return fmt::format("{:.3g}", value); }
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string range_of(double low, double high, std::string_view format) {
   const std::string from = fmt::format(fmt::runtime(format), low);
