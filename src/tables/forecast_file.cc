@@ -12,8 +12,7 @@
 namespace toto::tables {
 namespace {
 
-// Gathers text until there is enough of it that a call of the sink, perhaps a write to disk, is
-// cheap.
+// Buffers text up to 64 kB, so that calls of the sink, perhaps writes to disk, are rare.
 class ChunkedText {
  public:
   explicit ChunkedText(TextSink sink) : sink_(std::move(sink)) {}
@@ -38,7 +37,7 @@ void write_values(io::JsonWriter& json, std::string_view name, std::span<const f
   json.end_array();
 }
 
-// Fields of one series, in the order people read them, drained after each one that may be large.
+// The fields of one series in reading order; drained after each field that may be large.
 void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
                         std::span<const double> levels) {
   json.field("id", entry.id).field("context_length", entry.context_length);

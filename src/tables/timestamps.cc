@@ -24,8 +24,7 @@ constexpr Ticks kFirstTime = sys_days{year{1} / January / 1}.time_since_epoch().
 constexpr Ticks kEndTime = sys_days{year{10'000} / January / 1}.time_since_epoch().count() * kDay;
 constexpr std::string_view kExpectedTime =
     "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, to the microsecond at most, or "
-    "an "
-    "integer";
+    "an integer";
 
 // std::chrono has years up to 32767, but the calendar repeats every 400 years (146,097 days): dates
 // are computed in the first cycle, years 0 to 399, and shifted.
@@ -45,7 +44,7 @@ struct IsoTime {
   TimeStyle style;
 };
 
-// Takes an ISO 8601 time apart from left to right.
+// Parses an ISO 8601 time from left to right.
 class IsoParser {
  public:
   explicit IsoParser(std::string_view text) : rest_(text) {}
@@ -113,7 +112,7 @@ class IsoParser {
     return parse_zone();
   }
 
-  // A microsecond is the finest that counts; digits behind it must be zeros (nanosecond clocks).
+  // Microseconds are the finest resolution; further digits (nanoseconds) must be zeros.
   bool parse_fraction() {
     Ticks unit = kSecond / 10;
     int digits = 0;
@@ -232,7 +231,7 @@ std::string format_time(Ticks time, TimeStyle style) {
   if (style.steps) return std::to_string(time);
   widen(style, time);
   const CivilDate date = civil_date(time);
-  // ISO 8601 wants a sign before years of more than four digits.
+  // ISO 8601 requires a sign before years of more than four digits.
   std::string text =
       fmt::format("{}{:04}-{:02}", date.year > 9999 ? "+" : "", date.year, date.month);
   if (style.month_only) return text;
@@ -277,7 +276,7 @@ std::string TimeColumn::decide(std::string_view text) {
   }
   kind_ = Kind::epoch;
   style_ = {.has_clock = true, .has_seconds = true, .zone = TimeStyle::Zone::utc};
-  // Seconds up to the year 5138; what is larger counts milliseconds (from 1973 on), and so forth.
+  // Below 10^11: seconds up to the year 5138. Below 10^14: milliseconds from 1973 on; and so on.
   for (std::int64_t limit = 100 * kFirstEpoch; *integer >= limit; limit *= 1000) {
     units_per_second_ *= 1000;
     if (units_per_second_ == 1'000'000'000) break;
