@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/make_model.h"
-#include "model/toto1/config.h"
+#include "model/random_model.h"
+#include "model/toto1/toto1_config.h"
 #include "model/toto1/toto1.h"
 
 namespace toto {

@@ -1,4 +1,4 @@
-#include "model/toto1/config.h"
+#include "model/toto1/toto1_config.h"
 
 #include <array>
 
@@ -100,7 +100,7 @@ Toto1Config parse_toto1_config(const Json& root, std::string_view what,
          "{}: spacewise_every_n_layers is {}, expected -1 or a divisor of num_layers ({})", what,
          config.spacewise_every_n_layers, config.num_layers);
   }
-  reader.real("dropout", 0, 0, 1);  // of no meaning at inference, but it must be sane
+  reader.real("dropout", 0, 0, 1);  // unused at inference, only checked
   config.spacewise_first = reader.boolean("spacewise_first", true);
   config.scaler = read_scaler(reader);
   read_head(reader, config);
