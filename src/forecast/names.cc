@@ -1,4 +1,4 @@
-// Names of the public choices, as the command line, the wire and Python spell them.
+// Names of modes, dtypes and other choices, as used by command line, HTTP and Python.
 #include <array>
 #include <utility>
 #include <vector>

@@ -15,6 +15,7 @@
 namespace toto {
 namespace {
 
+// One forecast of one series. start() handles the context and the first block, finish() the rest.
 class ReferenceForecast {
  public:
   ReferenceForecast(const ReferenceRun& run, const Series& series, const ForecastOptions& options,
@@ -36,7 +37,7 @@ class ReferenceForecast {
     if (options_.cancelled && options_.cancelled())
       fail(ErrorCode::cancelled, "the forecast was cancelled");
   }
-  // What is fed back is a number of the oracle's own precision.
+  // Rounds a value that is fed back to the oracle's precision.
   double rounded(double value) const {
     return run_.in_double ? without_extremes<double>(value)
                           : double{without_extremes<float>(value)};
@@ -115,8 +116,8 @@ void ReferenceForecast::report_first_block() {
   }
 }
 
-// One path to the end of the horizon: drawn, or the mean or median of every step. Of a quantile
-// model draws are independent and nothing of them is fed back.
+// Follows one path to the end of the horizon: sampled, or the mean or median of every step. Draws
+// of a quantile model are independent and not fed back.
 void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
   const int variates = series_.num_variates, horizon = options_.horizon;
   int block_steps = plan_.block_patches * run_.facts.patch;
@@ -196,7 +197,7 @@ void ReferenceForecast::finish() {
   require_memory(num_values * sizeof(float), "this forecast",
                  "use fewer samples or a shorter horizon");
   std::vector<float> paths(num_values);  // [variate][step][path]
-  // A quantile model has one path, which its samples are drawn along.
+  // A quantile model has one path; samples are drawn along it.
   const int num_paths = run_.facts.can_sample ? plan_.num_paths : 1;
   for (int p = 0; p < num_paths; ++p) follow_path(p, paths);
   summarise(paths);
