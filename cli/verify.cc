@@ -12,7 +12,7 @@
 #include "cli/progress.h"
 #include "cli/settings/locate_model.h"
 #include "cli/settings/settings.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::cli {
 namespace {
@@ -77,7 +77,7 @@ int verify(const VerifyFlags& flags) {
   }
   check_outputs({}, {{"--json", flags.json}, {"--report", flags.report}});
   validate::VerifyOptions options = options_of(flags);
-  validate::Report report;
+  validate::VerifyReport report;
   {
     const InterruptGuard guard;
     Progress progress("verify", "steps", flags.progress);

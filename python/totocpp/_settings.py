@@ -1,4 +1,4 @@
-"""How an engine runs: arguments, then the variables of the command line, then defaults."""
+"""The settings of an engine: arguments win over environment variables, which win over defaults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _number(name: str, text: str, low: int, high: int) -> int:
 
 
 class _Said(NamedTuple):
-    """One setting: who said it, and what."""
+    """A setting as it was given, and its origin."""
 
     origin: str
     text: str
@@ -58,7 +58,7 @@ def _said(argument: str, value: Any, *variables: str) -> _Said | None:
 
 
 def _known(said: _Said, name_of: Callable[[str], str]) -> str:
-    """The name as the library has it; its sentence about an unknown one does not say where that stood."""
+    """The name in the library's spelling. Errors about unknown names get the origin in front."""
     try:
         return name_of(said.text)
     except ValueError as error:
@@ -66,7 +66,7 @@ def _known(said: _Said, name_of: Callable[[str], str]) -> str:
 
 
 def _rollback_switch() -> str | None:
-    """The variable that rolls back to the reference, if one does."""
+    """The variable that forces reference mode, if one is set."""
     if _switch("TOTO_DISABLE_COMPILE"):
         return "TOTO_DISABLE_COMPILE"
     return "TOTO_COMPILE" if _switch("TOTO_COMPILE") is False else None
@@ -78,26 +78,26 @@ def _mode_asked_for(mode: str | None) -> str:
 
 
 def _mode_in_force(mode: str | None) -> tuple[str, str | None]:
-    """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
+    """The mode, and the variable that forces reference mode, if one does. An argument wins over it."""
     switch = _rollback_switch()
     if switch is not None and mode is not None:
         if mode != "reference":
-            warn(f"{switch} asks for reference mode, but the argument says mode={mode!r}, which wins; leave it out to roll back")
+            warn(f"{switch} asks for reference mode, but the argument mode={mode!r} wins; omit it to roll back")
         switch = None
     return (_mode_asked_for(mode), None) if switch is None else ("reference", switch)
 
 
 class _Rollback:
-    """What stands beside a rollback must not stop it.
+    """Keeps other settings from stopping a rollback to reference mode.
 
-    In force, values that are wrong or that reference mode does not have are left aside, and one
-    warning names them. Not the model and the seed, without which there is another forecast; and a
-    wrong argument is a mistake as ever.
+    While a variable forces reference mode, invalid values and values that this mode does not support
+    are ignored, and one warning names them. Model and seed are never ignored: they change the
+    forecast. A wrong argument is always an error.
     """
 
     def __init__(self, switch: str | None) -> None:
         self._switch = switch
-        self._aside: list[str] = []
+        self._ignored: list[str] = []
 
     def take(self, said: _Said | None, use: Callable[[_Said], T], default: T) -> T:
         if said is None:
@@ -107,21 +107,22 @@ class _Rollback:
         except ValueError:
             if self._switch is None or said.is_argument:
                 raise
-            return self._leave_aside(said, default)
+            return self._ignore(said, default)
 
     def take_if(self, available: Callable[[str], bool], said: _Said | None, value: str, default: str) -> str:
-        """`value`, or the default if reference mode does not have it; without a rollback the engine refuses it."""
+        """`value`, or the default if a rollback is active and reference mode does not support it."""
         if said is None or self._switch is None or available(value):
             return value
-        return self._leave_aside(said, default)
+        return self._ignore(said, default)
 
-    def _leave_aside(self, said: _Said, default: T) -> T:
-        self._aside.append(f'{said.origin} ("{said.text}")')
+    def _ignore(self, said: _Said, default: T) -> T:
+        self._ignored.append(f'{said.origin} ("{said.text}")')
         return default
 
     def warn(self) -> None:
-        if self._aside:
-            warn(f"{self._switch} is in force: reference mode leaves {', '.join(self._aside)} aside")
+        if self._ignored:
+            verb = "is" if len(self._ignored) == 1 else "are"
+            warn(f"{self._switch} forces reference mode; {', '.join(self._ignored)} {verb} ignored")
 
 
 def seed_in_force(seed: int | None) -> int:
@@ -161,7 +162,7 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
 
 
 def backend_in_force() -> str:
-    """For reports alone: the kernels are always our own. engine_arguments() has refused what is neither."""
+    """Only for reports: the kernels are always native. engine_arguments() checks the value."""
     found = variable("TOTO_COMPILE_BACKEND")
     return found[1] if found and found[1] in BACKENDS else BACKENDS[0]
 
@@ -179,7 +180,7 @@ def _log_plan(sentence: str) -> None:
 def _logger(said: _Said) -> Callable[[str], None]:
     for topic in said.text.split(","):
         if topic.strip() != "plans":
-            raise ValueError(f'{said.origin} names "{topic.strip()}"; what can be logged is: plans')
+            raise ValueError(f'{said.origin} names "{topic.strip()}", expected plans')
     return _log_plan
 
 
@@ -231,10 +232,10 @@ def engine_arguments(
 
 
 class Travelling(NamedTuple):
-    """What a pickled engine is loaded with: what was asked for here, under the switch of the process over there."""
+    """The arguments of a pickled engine. The process that unpickles it applies its own rollback variable."""
 
     arguments: dict[str, Any]  # of Engine
-    mode: str  # of variables or by default, where no argument names one
+    mode: str  # from variables or the default, if no argument names one
 
     def arguments_here(self) -> dict[str, Any]:
         mode = self.arguments["mode"]
@@ -244,13 +245,13 @@ class Travelling(NamedTuple):
 
 
 def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Travelling:
-    """Of what Engine was given and what engine_arguments() made of it: a rollback here stays here."""
+    """From Engine's arguments and engine_arguments(): a rollback of this process is not pickled."""
     rolled_back = asked["mode"] is None and _rollback_switch() is not None
 
     def wanted(use: Callable[[], str], default: str) -> str:
         try:
             return use()
-        except ValueError:  # a variable that the rollback has left aside
+        except ValueError:  # a variable that the rollback ignores
             return default
 
     def without_rollback(name: str, variable: str, name_of: Callable[[str], str], default: str) -> str:
@@ -263,7 +264,7 @@ def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Tra
         "mode": asked["mode"],
         "dtype": without_rollback("dtype", "TOTO_DTYPE", _native.dtype_name, "f32"),
         "isa": without_rollback("isa", "TOTO_ISA", _native.isa_name, "auto"),
-        "threads": in_force["threads"] or None,  # as many as there are over there
+        "threads": in_force["threads"] or None,  # None: all cores of the other machine
         "use_kv_cache": in_force["use_kv_cache"],
         "cache": in_force["cache_dir"] or False,
         "plan_cache_size": in_force["plan_cache_size"],

@@ -13,10 +13,6 @@ namespace toto::backtest {
 namespace {
 
 using io::Json;
-using io::json_names;
-using io::json_number;
-using io::json_text;
-using io::json_toggle;
 using Type = SpecField::Type;
 
 const SpecField* find_field(std::string_view name) {
@@ -66,7 +62,7 @@ Json decimal_number(const GivenSetting& given) {
   if (!number || !(*number >= given.field->low && *number <= given.field->high)) {
     complain(given, fmt::format("a number from {} to {}", given.field->low, given.field->high));
   }
-  return json_number(*number);
+  return io::json_number(*number);
 }
 
 Json toggle(const GivenSetting& given) {
@@ -76,13 +72,13 @@ Json toggle(const GivenSetting& given) {
   if (!is_text || (value.string != "true" && value.string != "false")) {
     complain(given, "true or false");
   }
-  return json_toggle(value.string == "true");
+  return io::json_toggle(value.string == "true");
 }
 
 Json text(const GivenSetting& given) {
   const auto& [field, value, origin, code] = given;
   if (field->type == Type::time && value.kind == Json::Kind::integer) {  // 20240131, or a step
-    return json_text(fmt::format("{}", value.integer));
+    return io::json_text(fmt::format("{}", value.integer));
   }
   if (value.kind != Json::Kind::string) complain(given, "text");
   if (!field->choices.empty() && std::ranges::count(field->choices, value.string) == 0) {
@@ -102,10 +98,10 @@ Json names(const GivenSetting& given) {
     return value;
   }
   if (value.kind != Json::Kind::string) complain(given, "a list");
-  Json list = json_names();
+  Json list = io::json_names();
   for (std::string_view rest = value.string;;) {
     const std::size_t comma = rest.find(',');
-    list.array.push_back(json_text(trimmed(rest.substr(0, comma))));
+    list.array.push_back(io::json_text(trimmed(rest.substr(0, comma))));
     if (list.array.back().string.empty()) {
       complain(given, "a comma-separated list without empty parts");
     }
@@ -242,7 +238,7 @@ GivenSettings settings_of_lines(std::string_view text, const std::string& path) 
       fail(ErrorCode::corrupt_file, "{}: {} is given a second time, expected once", where,
            quoted(name));
     }
-    settings.push_back(given_setting(name, json_text(trimmed(line.substr(equals + 1))), where,
+    settings.push_back(given_setting(name, io::json_text(trimmed(line.substr(equals + 1))), where,
                                      ErrorCode::corrupt_file));
   }
   return settings;

@@ -356,7 +356,7 @@ TEST(CompileLog, HealthyNeedsEvidenceThatLoggingWasOn) {
 // Only the output of a process proves that logging was enabled: commands, their failures, documents
 // and text about the variable do not.
 TEST(CompileLog, SettingTheVariableIsNotEvidence) {
-  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/production.md");
+  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/correctness.md");
   ASSERT_NE(guide.find("TORCH_LOGS="), std::string::npos);
   for (const std::string& log :
        {std::string("+ TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" python serve.py\n"
