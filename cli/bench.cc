@@ -148,7 +148,6 @@ double peak_rss_mb() {
   return bytes ? static_cast<double>(*bytes) / 1e6 : NAN;
 }
 
-
 int bench(const BenchFlags& flags) {
   const Shape shape = read_shape(flags);
   if (flags.json) check_writable(*flags.json);

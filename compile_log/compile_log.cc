@@ -64,6 +64,8 @@ std::uint64_t LogAnalysis::num_events() const {
   return std::accumulate(totals.begin(), totals.end(), std::uint64_t{0});
 }
 
+// Lines of several processes may be interleaved: each writer has its own unfinished record. At most
+// kMaxWriters records, kMaxNotices notices and kMaxLogGroups groups are kept, so memory is bounded.
 struct CompileLogReader::Impl {
   // The unfinished record of one process.
   struct Writer {
@@ -132,6 +134,8 @@ void CompileLogReader::Impl::add(LogRecord& record) {
   ++analysis.groups[found->second].count;
 }
 
+// Ends a record: an event is counted now, a notice only at the end, when it is known whether graph
+// breaks were logged.
 void CompileLogReader::Impl::close(LogRecord& record) {
   if (!record.is_notice) {
     add(record);
@@ -146,6 +150,7 @@ void CompileLogReader::Impl::add_notices() {
   for (LogRecord& notice : notices) add(notice);
 }
 
+// The writer of a line; if there are too many, replaces the one that was silent for longest.
 CompileLogReader::Impl::Writer& CompileLogReader::Impl::writer_of(const LogLine& from) {
   const auto known = std::find_if(writers.begin(), writers.end(),
                                   [&](const Writer& writer) { return writer.name == from.writer; });
@@ -180,6 +185,7 @@ bool CompileLogReader::Impl::continue_record(const LogLine& from) {
   return latest != nullptr && continue_with(latest->record, from);
 }
 
+// Collects which topics of TORCH_LOGS and TOTO_LOGS were enabled.
 void CompileLogReader::Impl::note_topics(const LogLine& from) {
   const LoggedTopics shown = topics_shown(from);
   analysis.topics.recompiles |= shown.recompiles;
@@ -188,6 +194,7 @@ void CompileLogReader::Impl::note_topics(const LogLine& from) {
   analysis.topics.plans |= shown.plans;
 }
 
+// Handles one line: a plan of this engine, the first line of a record, or the continuation of one.
 void CompileLogReader::Impl::take_text(const LogLine& from) {
   note_topics(from);
   if (const auto plan = parse_plan(from.text)) {
@@ -220,6 +227,7 @@ void CompileLogReader::Impl::take_text(const LogLine& from) {
   continue_record(from);
 }
 
+// Completes the current line with `bytes`; anything beyond kMaxLogLine is ignored.
 void CompileLogReader::Impl::take_line(std::string_view bytes) {
   line.append(bytes.substr(0, kMaxLogLine - std::min(kMaxLogLine, line.size())));
   if (line.empty()) return;
@@ -248,6 +256,7 @@ void CompileLogReader::read(std::string_view bytes) {
   }
 }
 
+// Most severe groups first, then the most frequent, then in order of appearance.
 LogAnalysis CompileLogReader::finish() {
   impl_->take_line({});
   for (Impl::Writer& writer : impl_->writers) impl_->close(writer.record);

@@ -20,6 +20,7 @@ constexpr std::string_view kWords[] = {"recompilation", "recompile limit hit", "
                                        "skipped CUDA graph", "replan"};
 constexpr std::size_t kMaxShown = 30;  // groups on a terminal
 
+// "function (file:line)"; a replan names its shape instead.
 std::string place_of(const LogGroup& group) {
   if (group.kind == LogKind::replan) return group.function;
   std::string function = group.function;
@@ -30,6 +31,7 @@ std::string place_of(const LogGroup& group) {
   return group.location.empty() ? function : fmt::format("{} ({})", function, group.location);
 }
 
+// The reason, preceded by the limit that was hit.
 std::string reason_of(const LogGroup& group) {
   std::string reason = group.reason.empty() ? "no reason in the log" : group.reason;
   if (group.limit.empty()) return reason;
@@ -45,6 +47,7 @@ std::vector<std::string_view> topics_not_shown(const LogAnalysis& analysis) {
   return names;
 }
 
+// Whether the log holds anything of PyTorch, not only plans of this engine.
 bool has_torch(const LogAnalysis& analysis) {
   const LoggedTopics& topics = analysis.topics;
   return topics.recompiles || topics.graph_breaks || topics.cudagraphs ||

@@ -59,6 +59,8 @@ std::string_view launcher_tag(std::string_view before) {
 constexpr std::string_view kNewForm = "0000 00:00:00.000000 ";
 constexpr std::string_view kOldForm = "[0000-00-00 00:00:00,000] ";
 
+// Parses the prefix of PyTorch 2.2 and later, whose level letter is at `at`; false if there is
+// none.
 bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   constexpr std::string_view kLevels = "VIWEC";
   if (kLevels.find(whole[at]) == std::string_view::npos || !has_form(whole, at + 1, kNewForm)) {
@@ -85,6 +87,7 @@ bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   return line.has_prefix();
 }
 
+// Parses the prefix of PyTorch before 2.2, which begins at `at`; false if there is none.
 bool parse_old(std::string_view whole, std::size_t at, LogLine& line) {
   if (whole[at] != '[' || !has_form(whole, at, kOldForm)) return false;
   std::string_view rest = whole.substr(at + kOldForm.size());

@@ -63,6 +63,7 @@ std::optional<LogRecord> begin_limit(std::string_view text) {
   return LogRecord{.kind = LogKind::limit_hit, .limit = std::string(rest->substr(0, close + 1))};
 }
 
+// "Recompiling function NAME in dir/file.py:105".
 std::optional<LogRecord> begin_recompile(std::string_view text) {
   const auto rest = after(text, "Recompiling function ");
   if (!rest) return std::nullopt;
@@ -117,6 +118,7 @@ std::optional<LogRecord> begin_break(std::string_view text) {
   return record;
 }
 
+// "skipping cudagraphs due to REASON"; the template in PyTorch's source has a placeholder instead.
 std::optional<LogRecord> begin_skip(std::string_view text) {
   constexpr std::string_view kMark = "skipping cudagraphs due to ";
   auto rest = after(text, kMark);
@@ -150,6 +152,7 @@ bool take_frame(LogRecord& record, std::string_view text) {
   return true;
 }
 
+// Keeps the first value; true if it was set now.
 bool set_if_empty(std::string& part, std::string_view value) {
   if (!part.empty() || value.empty()) return false;
   part = value;
@@ -177,6 +180,7 @@ bool continue_limit(LogRecord& record, std::string_view said) {
   return false;
 }
 
+// The first item of the list of failed guards is the reason; the others are consequences.
 bool continue_recompile(LogRecord& record, const LogLine& line, std::string_view said) {
   if (said.starts_with("triggered by the following guard failure")) {
     record.guards_begun = true;
@@ -187,6 +191,7 @@ bool continue_recompile(LogRecord& record, const LogLine& line, std::string_view
   return set_if_empty(record.reason, clean_reason(said.substr(2)));
 }
 
+// The reason follows under one of several headings, the place in a user stack.
 bool continue_break(LogRecord& record, std::string_view said) {
   if (said.starts_with("Traceback (most recent call last)")) {
     record.in_traceback = true;
@@ -215,6 +220,7 @@ bool continue_break(LogRecord& record, std::string_view said) {
   return !record.in_traceback && take_frame(record, said);
 }
 
+// The place follows as a stack frame of the user's code.
 bool continue_skip(LogRecord& record, std::string_view said) {
   if (said.starts_with("Traceback (most recent call last)")) {
     record.in_traceback = true;

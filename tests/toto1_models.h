@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model/random_model.h"
-#include "model/toto1/toto1_config.h"
 #include "model/toto1/toto1.h"
+#include "model/toto1/toto1_config.h"
 
 namespace toto {
 

@@ -45,6 +45,7 @@ void take_memory(CgroupLimits& limits, const std::string& limit_file, const std:
   tighten(limits.memory_bytes, *limit - std::min(*limit, kept));
 }
 
+// cgroup version 2: cpu.max holds quota and period in microseconds.
 void take_v2(CgroupLimits& limits, const std::string& group) {
   std::ifstream cpu(group + "/cpu.max");
   double quota = 0, period = 0;
@@ -60,6 +61,7 @@ void take_v1_cpu(CgroupLimits& limits, const std::string& group) {
   if (quota_file >> quota && period_file >> period) take_quota(limits, quota, period);
 }
 
+// cgroup version 1: counts include the children of the group.
 void take_v1_memory(CgroupLimits& limits, const std::string& group) {
   take_memory(limits, group + "/memory.limit_in_bytes", group + "/memory.usage_in_bytes",
               field_in(group + "/memory.stat", "total_inactive_file"));

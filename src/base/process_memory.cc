@@ -9,6 +9,7 @@
 namespace toto {
 namespace {
 
+// A field of /proc/self/status, which are in kB.
 std::optional<std::uint64_t> status_bytes(std::string_view key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {

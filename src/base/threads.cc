@@ -62,6 +62,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Publishes the tasks, works on them itself, then waits for the workers' last tasks: spinning
+// first, because most phases end within microseconds.
 void ThreadPool::run_job(int num_tasks, Invoke invoke, const void* context) noexcept {
   invoke_ = invoke;
   context_ = context;
@@ -83,6 +85,7 @@ void ThreadPool::run_job(int num_tasks, Invoke invoke, const void* context) noex
   caller_sleeps_.store(false);
 }
 
+// Takes a ticket with compare-and-swap; the generation in its upper half makes a stale ticket fail.
 bool ThreadPool::take_task(int worker) noexcept {
   std::uint64_t ticket = tickets_.load(std::memory_order_acquire);
   do {
@@ -96,6 +99,7 @@ bool ThreadPool::take_task(int worker) noexcept {
   return true;
 }
 
+// The loop of a worker: run tasks, spin, sleep.
 void ThreadPool::work(int worker) noexcept {
   for (;;) {
     // Load `wake_` before `stop_`: a stop requested before the load is noticed here, a later one

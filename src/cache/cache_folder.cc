@@ -51,6 +51,7 @@ bool is_unfinished(const fs::path& path) {
          path.extension() == kTemporaryExtension;
 }
 
+// Removes temporary files that no process can still be writing.
 void remove_abandoned(const fs::path& folder) {
   const auto now = fs::file_time_type::clock::now();
   for (const CachedFile& file : files_in(folder, is_unfinished)) {

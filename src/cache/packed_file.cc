@@ -51,6 +51,7 @@ std::uint64_t header_checksum(Header header) {
   return checksum(std::as_bytes(std::span(&header, 1)));
 }
 
+// The header and the table of section sizes, padded to whole pages.
 std::vector<std::byte> make_header(const EntryKey& key, std::string_view weights_sha256) {
   if (key.digest.size() != kDigestLength || weights_sha256.size() != kDigestLength) {
     fail(ErrorCode::internal, "digests of {} and {} digits, expected {}", key.digest.size(),
@@ -88,6 +89,7 @@ class SummingWriter {
   }
 
  private:
+  // Chunks of the checksum end every kChunk bytes of the file, wherever sections end.
   void write_pages(std::span<const std::byte> pages) {
     while (!pages.empty()) {
       const auto part = pages.first(std::min(pages.size(), kChunk - in_chunk_));
@@ -109,6 +111,7 @@ class SummingWriter {
   std::uint64_t sum_ = 0;
 };
 
+// Sums chunks on all threads, then combines the sums in order: the same result as SummingWriter.
 std::uint64_t checksum_of_chunks(std::span<const std::byte> bytes, ThreadPool& pool) {
   std::vector<std::uint64_t> sums((bytes.size() + kChunk - 1) / kChunk);
   pool.run(static_cast<int>(sums.size()), [&](int i, int) {
@@ -124,6 +127,7 @@ CheckedEntry invalid(std::string reason) {
   return {.state = EntryState::invalid, .reason = std::move(reason)};
 }
 
+// `start` is the beginning of the file, possibly shorter than a header.
 CheckedEntry check_header(std::span<const std::byte> start, std::uint64_t file_size,
                           const EntryKey& wanted) {
   Header header;

@@ -75,6 +75,7 @@ void WeightCache::drop(std::string_view reason) {
   std::remove(path_.c_str());  // removes an empty folder, too; if it fails, keep() reports why
 }
 
+// Another process may have written the entry while this one was packing.
 bool WeightCache::is_written_already() const {
   try {
     return check_header(io::RegularFile(path_), key_).state == EntryState::valid;

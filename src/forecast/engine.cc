@@ -52,6 +52,7 @@ void require_output_memory(std::span<const BatchItem> batch, const ModelFacts& f
   }
 }
 
+// The last component of a path, without trailing slashes.
 std::string folder_name(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
@@ -67,6 +68,8 @@ struct SharedWeights {
   std::unique_ptr<Oracle> oracle;
 };
 
+// Members are destroyed in reverse order: the forecaster and the network before the weights they
+// read.
 struct Engine::Impl {
   Impl(const std::string& folder, const EngineOptions& wanted)
       : options(resolve_options(wanted)), pool(options.threads) {
@@ -279,6 +282,8 @@ Forecast Session::forecast(const ForecastOptions& options) {
   return std::move(out[0]);
 }
 
+// A forecast of the whole series along the path of means (or medians), with everything the network
+// says about the first block.
 Trace Engine::trace(const Series& series, int horizon) const {
   ForecastOptions options;
   options.horizon = horizon;

@@ -28,6 +28,7 @@ Forecaster::Forecaster(const Architecture& architecture, const Network& network,
   }
 }
 
+// Groups run one after the other in the same memory; a cached plan saves measuring and dividing it.
 void Forecaster::run(std::span<const BatchItem> batch, const ForecastOptions& options,
                      std::span<Forecast> out, Timings& timings, Trace* trace) {
   running_.options = &options;
@@ -172,6 +173,7 @@ void Forecaster::tune(const MemoryPlan& plan) {
   tuning_->keep();
 }
 
+// The shape of the call for the log of plans.
 std::string Forecaster::described_shape() const {
   int variates = 0, tokens = 0;
   for (const SeriesPlan& plan : plans_) {

@@ -31,6 +31,8 @@ int lane_rows_of(const SeriesGroup& group, const PathPlan& paths, const KvLayout
 
 }  // namespace
 
+// Every size follows from the arguments alone, so the measuring run and the second one take the
+// same pieces.
 GroupMemory carve_memory(Arena& arena, const SeriesGroup& group, const PathPlan& paths,
                          const Network& network, int num_threads) {
   const ModelShape& shape = network.shape();

@@ -101,6 +101,8 @@ void KeptContexts::grow(Context& context, int capacity, int num_variates, const 
   context.capacity = capacity;
 }
 
+// The selected context is moved to the end of contexts_, where prefix(), begin() and commit()
+// expect it.
 bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
                            const ForecastOptions& options, int room, const Network& network,
                            const ModelFacts& facts) {

@@ -81,6 +81,7 @@ void write_sampled(std::span<float> samples, const ForecastOptions& options, int
   write_cell(summary, summary.mean(), options, OutputCell(variate, step, out));
 }
 
+// Known variates are the last ones of every [variate][step] plane.
 void write_known_future(const Series& series, const ForecastOptions& options,
                         Forecast& out) noexcept {
   if (series.future_exogenous.empty()) return;

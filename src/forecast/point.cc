@@ -36,6 +36,7 @@ constexpr std::array<Form, 10> kForms = {{
     {Kind::mean_quantile_mix, "mean_quantile_mix", 2, "mean_quantile_mix_Q_W"},
 }};
 
+// The row of a kind, or null.
 const Form* form_of(Kind kind) noexcept {
   for (const Form& form : kForms) {
     if (form.kind == kind) return &form;
@@ -51,6 +52,7 @@ std::string shown(std::string_view text) {
   return result + (text.size() > kMost ? "...'" : "'");
 }
 
+// A finite number that fills the whole text.
 double parse_number(std::string_view spec, std::string_view text, const Form& form) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -61,11 +63,13 @@ double parse_number(std::string_view spec, std::string_view text, const Form& fo
   return value;
 }
 
+// Kinds whose number is a share of the probability.
 bool is_share(Kind kind) noexcept {
   return kind == Kind::trimmed_mean || kind == Kind::lower_trimmed_mean ||
          kind == Kind::upper_trimmed_mean;
 }
 
+// Kinds whose number counts standard deviations.
 bool is_count(Kind kind) noexcept {
   return kind == Kind::mean_minus_std || kind == Kind::mean_plus_std;
 }

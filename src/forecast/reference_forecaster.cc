@@ -67,6 +67,7 @@ class ReferenceForecast {
   std::vector<double> fed_back_;  // [variate][horizon], the path of means or medians
 };
 
+// The same context as the optimised forecaster's, scaled by the oracle itself.
 std::unique_ptr<OraclePath> ReferenceForecast::read_context() const {
   const int patch = run_.facts.patch;
   const ContextShape shape = context_shape(series_, options_.max_context, run_.facts);
@@ -101,6 +102,8 @@ void ReferenceForecast::start() {
   report_first_block();
 }
 
+// Also checks every step of the block, beyond the horizon as well, because all of them are fed
+// back.
 void ReferenceForecast::report_first_block() {
   const int steps = plan_.block_patches * run_.facts.patch;
   for (int v = 0; v < series_.num_variates; ++v) {
@@ -174,6 +177,7 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
   }
 }
 
+// Statistics over the paths for steps that are not exact, and the samples of a sampling model.
 void ReferenceForecast::summarise(const std::vector<float>& paths) {
   const int horizon = options_.horizon;
   std::vector<float> samples(plan_.stored_paths);
@@ -191,6 +195,7 @@ void ReferenceForecast::summarise(const std::vector<float>& paths) {
   }
 }
 
+// Follows all paths one after the other; `paths` is [variate][step][path].
 void ReferenceForecast::finish() {
   const std::size_t num_values =
       std::size_t(series_.num_variates) * plan_.path_steps * plan_.stored_paths;

@@ -113,6 +113,8 @@ void SampledPaths::decode(const SeriesGroup& group) {
   decode_lanes(group, num_rows);
 }
 
+// Decodes `num_rows` lanes to the end of the horizon. Each pass appends one position to the tail of
+// every lane.
 void SampledPaths::decode_lanes(const SeriesGroup& group, int num_rows) {
   const GroupMemory& memory = running_.memory;
   const PathPlan& paths = running_.paths;

@@ -11,6 +11,7 @@
 namespace toto {
 namespace {
 
+// How errors name a series.
 std::string label_of(const Series& series, int place) {
   if (!series.id.empty()) return fmt::format("series \"{}\"", series.id);
   return place == kByItself ? std::string("the series") : fmt::format("series {}", place);
@@ -18,6 +19,7 @@ std::string label_of(const Series& series, int place) {
 
 bool is_missing(const Series& series, std::size_t at) { return std::isnan(series.values[at]); }
 
+// The group id of a value: one for all, one per variate, or one per value.
 std::int64_t id_at(const Series& series, int variate, std::size_t time) {
   if (series.group_ids.empty()) return 0;
   if (series.group_ids.size() == static_cast<std::size_t>(series.num_variates)) {
@@ -26,6 +28,7 @@ std::int64_t id_at(const Series& series, int variate, std::size_t time) {
   return series.group_ids[variate * series.length() + time];
 }
 
+// Every variate needs a value, and infinities are refused; NaN is a missing value.
 void check_values(const Series& series, int place) {
   const std::size_t length = series.length();
   for (int v = 0; v < series.num_variates; ++v) {

@@ -23,6 +23,7 @@ std::string digest_of(const Checkpoint& checkpoint, DType dtype, const std::stri
   return hash.hex_digest();
 }
 
+// Packs from the checkpoint while another thread hashes its files.
 LoadedWeights pack_weights(const Checkpoint& checkpoint, const EngineOptions& options,
                            ThreadPool& pool) {
   LoadedWeights loaded;

@@ -67,6 +67,7 @@ void flush_folder(const fs::path& folder) noexcept {
   ::close(fd);
 }
 
+// open() that continues after a signal.
 int open_retrying(const char* path, int flags) {
   int fd = -1;
   do {

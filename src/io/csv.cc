@@ -179,6 +179,7 @@ bool CsvReader::next_row() {
   return false;
 }
 
+// The fast path: scans plain bytes in the buffer and refills it only at its end.
 bool CsvReader::next_field() {
   if (row_ended_) return false;
   line_ = next_line_;
@@ -224,6 +225,7 @@ bool CsvReader::finish_unquoted() {
   return true;
 }
 
+// Copies the field into unquoted_, because doubled quotes become single ones.
 bool CsvReader::read_quoted() {
   ++pos_;  // the opening quote
   unquoted_.clear();

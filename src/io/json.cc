@@ -109,6 +109,7 @@ class Parser {
         scratch_(std::make_unique_for_overwrite<std::uint8_t[]>(text.size() +
                                                                 simdjson::SIMDJSON_PADDING)) {}
 
+  // simdjson reports errors lazily: the end of the document is checked after the conversion.
   Json parse() {
     if (text_.data() == nullptr) fail_for(simdjson::MEMALLOC);
     if (const auto error = parser_.iterate(text_).get(document_)) fail_for(error);
@@ -227,6 +228,7 @@ class Parser {
     for (auto item : items) convert(checked(item), json.array.emplace_back(), depth);
   }
 
+  // Positions of the keys are kept for the error about a duplicate.
   void convert(ondemand::object fields, Json& json, int depth) {
     check_depth(depth);
     json.kind = Json::Kind::object;
@@ -261,6 +263,7 @@ class Parser {
             quoted(twice->first));
   }
 
+  // Integers keep 64 bits; -0 and anything beyond int64 become reals.
   void convert_scalar(std::string_view token, Json& json) {
     const std::size_t position = position_of(token.begin());
     token = token.substr(0, token.find_last_not_of(kWhitespace) + 1);

@@ -63,6 +63,7 @@ void JsonWriter::new_line() {
   text_.append(2 * levels_.size(), ' ');
 }
 
+// Arrays of numbers stay on one line, everything else starts a new one.
 void JsonWriter::start_item(bool on_same_line) {
   OpenBracket& level = levels_.back();
   if (level.has_items) text_ += ',';

@@ -13,6 +13,7 @@
 namespace toto::io {
 namespace {
 
+// For error messages.
 std::string_view kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a FIFO";

@@ -49,6 +49,7 @@ const TypeName& row_of(TensorType type) {
 
 // ----------------------------------------------------------------------------------------- header
 
+// Guesses from the first bytes what the file really is.
 std::string_view likely_cause(std::string_view prefix) {
   if (prefix.starts_with("version ")) {
     return "it looks like a Git LFS pointer: fetch the file itself with git lfs pull";
@@ -150,6 +151,7 @@ class TensorParser {
     return shape;
   }
 
+  // Offsets are relative to the data section and must match type and shape exactly.
   void parse_offsets(const Json& json, TensorInfo& info) const {
     if (json.kind != Json::Kind::array || json.array.size() != 2) {
       fail_tensor("its data_offsets is {}, expected an array of 2", described(json));
@@ -233,6 +235,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// Tensors are sorted by position for the tiling check, and indexed by name for find().
 Safetensors Safetensors::parse_header(std::string_view prefix, std::uint64_t file_size,
                                       const std::string& path) {
   const std::uint64_t length = header_length(prefix, file_size, path);

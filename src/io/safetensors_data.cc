@@ -56,6 +56,7 @@ void Safetensors::read_exactly(std::uint64_t offset, std::span<std::byte> dst,
        offset + done, file_size_);
 }
 
+// Converts chunk by chunk, so that memory holds at most 1 MB of half-precision data.
 void Safetensors::read_floats(const TensorInfo& tensor, std::uint64_t first,
                               std::span<float> dst) const {
   const std::string part = fmt::format("tensor {}", quoted(tensor.name));

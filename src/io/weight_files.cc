@@ -38,6 +38,7 @@ struct Index {
   std::optional<double> total_size;                          // bytes of tensor data
 };
 
+// Shards are numbered in the order of their first mention, which is the order of the hash.
 Index read_index(const std::string& path) {
   const Json root = parse_json(read_file(path, kMaxIndex), path);
   const Json* map = root.find("weight_map");

@@ -35,6 +35,7 @@ TOTO_INLINE float dot(const float* a, const float* b, int size) {
   return add_pairwise(sums);
 }
 
+// The square root and the scaling run in double; each result is rounded once.
 void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
               int size) noexcept {
   static_assert(Doubles::kLanes <= int(sizeof kOnes / sizeof kOnes[0]));
@@ -201,6 +202,7 @@ TOTO_INLINE void weighted_mean(const float* scores, int count, float sum_of_scor
   }
 }
 
+// One query: scores, softmax, weighted mean of the values.
 void attend(const AttendArgs& args) noexcept {
   const int count = args.prefix.count + args.tail.count;
   // The tail's scores overwrite what the prefix's last panel wrote past its end.

@@ -31,6 +31,7 @@ Checkpoint Checkpoint::open(const std::string& folder) {
   return checkpoint;
 }
 
+// Exporters differ in prefixes: two stored names may mean the same tensor, which is an error.
 void Checkpoint::index_tensors() {
   for (const io::WeightFiles::StoredTensor& entry : files_.entries()) {
     std::string name = architecture_->canonical_name(entry.tensor->name);
@@ -43,6 +44,7 @@ void Checkpoint::index_tensors() {
   }
 }
 
+// Shapes and types against the architecture; unknown tensors are only warned about.
 void Checkpoint::check_tensors() {
   const std::vector<TensorSpec> specs =
       architecture_->tensors([this](std::string_view name) { return has(name); }, folder_);

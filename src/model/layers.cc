@@ -57,6 +57,7 @@ PackedLinear declare_packed(int in, int out, DType type) {
   return linear;
 }
 
+// bf16 rounds to nearest even; float32 is copied.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias) {
   if (linear.type == DType::int8) {
     pack_int8(linear, column, row);
@@ -91,6 +92,8 @@ QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int dep
   return quantised;
 }
 
+// Divides the product into columns x rows tasks; a task computes whole panels, so the division does
+// not change the bits.
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
            ThreadPool& pool) noexcept {
   if (call.rows == 0) return;

@@ -137,6 +137,7 @@ double MixtureCdf::quantile(double p) const noexcept {
   return mixture_.affine().shift + mixture_.affine().stretch * network_quantile(level_below(p));
 }
 
+// Householder steps inside a bracket that always shrinks; see the loop for why it ends.
 double MixtureCdf::network_quantile(const TailLevel& level) const noexcept {
   const auto [tail, upper] = level;
   const double sign = upper ? 1.0 : -1.0;

@@ -34,6 +34,7 @@ std::uint16_t to_f16(float x) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000) >> 13));
 }
 
+// Writes values in the given type; only F32, F16 and BF16 get here.
 void append_as(io::TensorType type, const std::vector<float>& values,
                io::SafetensorsWriter& writer) {
   if (type == io::TensorType::f32) {

@@ -70,6 +70,7 @@ double StudentMixture::mean() const noexcept {
   return valid_ ? affine_.shift + affine_.stretch * network_mean() : kNan;
 }
 
+// Law of total variance; df / (df - 2) is the variance of a standard Student-T.
 double StudentMixture::variance() const noexcept {
   if (!valid_) return kNan;
   const double mean = network_mean();

@@ -36,6 +36,7 @@ class HashedSource final : public io::ByteSource {
   io::Sha256 hash_;
 };
 
+// A bar without a price cannot be traded, so a missing price is an error here, unlike in forecasts.
 void check_price(const SeriesTable& table, const TableRows& rows, std::size_t column,
                  std::size_t row, const std::string& file) {
   const float price = rows.values[column][row];
@@ -141,6 +142,7 @@ std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
   return symbols;
 }
 
+// Symbols must be unique over all files: results are reported by symbol.
 std::vector<Bars> read_all_bars(const std::vector<std::string>& paths) {
   std::vector<Bars> all;
   std::map<std::string, std::string> file_of;

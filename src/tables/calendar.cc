@@ -24,6 +24,7 @@ struct Day {
   std::size_t count = 0;
 };
 
+// Without dates every bar is its own day.
 std::vector<Day> days_of(const Bars& bars) {
   std::vector<Day> days;
   for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -35,6 +36,7 @@ std::vector<Day> days_of(const Bars& bars) {
   return days;
 }
 
+// The median over the days that have bars.
 double bars_per_day(const std::vector<Day>& days) {
   std::vector<double> counts;
   counts.reserve(days.size());
@@ -66,6 +68,7 @@ Spacing spacing_of(double median_step) {
   return {.name = "quarterly or yearly", .usual_year = 4};
 }
 
+// Collects the notes of data_notes() for one symbol.
 class BarInspection {
  public:
   BarInspection(const Bars& bars, Asset asset) : bars_(bars), asset_(asset), days_(days_of(bars)) {
@@ -128,6 +131,7 @@ class BarInspection {
     notes_.push_back(std::move(note));
   }
 
+  // Bars whose high is not the highest or whose low is not the lowest price.
   void note_odd_bars() {
     std::vector<std::size_t> odd;
     for (std::size_t i = 0; i < bars_.size(); ++i) {
@@ -153,10 +157,13 @@ class BarInspection {
     return count;
   }
 
+  // Daily or faster bars of a stock, whose weekends and holidays are not gaps.
   bool has_rhythm_of_weekdays() const {
     return asset_ == Asset::stock && !bars_.style.steps && step_ <= 4 * static_cast<double>(kDay);
   }
 
+  // One or two absent weekdays are holidays, more are gaps; without weekdays, 1.5 usual steps are a
+  // gap.
   void note_gaps() {
     constexpr std::int64_t kLongestHoliday = 2;  // weekdays in a row
     std::vector<std::size_t> gaps, holidays;
@@ -198,6 +205,7 @@ class BarInspection {
                                     where(half.front()), day->count, usual));
   }
 
+  // A close that changed by a usual split ratio or its inverse.
   void note_splits() {
     constexpr std::array<double, 6> kRatios = {2, 3, 4, 5, 10, 20};
     constexpr double kTolerance = 0.05;  // the price itself may have moved by this on that day

@@ -92,6 +92,7 @@ int needed_decimals(std::span<const TableColumn> columns, int decimals) {
   return static_cast<int>(needed);
 }
 
+// Columns padded to their widest cell, without trailing blanks.
 std::string aligned(std::span<const TableRow> rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const TableRow& row : rows) {
@@ -132,6 +133,7 @@ std::vector<TableColumn> table_columns(const ForecastEntry& entry, const Forecas
   return columns;
 }
 
+// All plain columns share their decimals, so that decimal points align across the table.
 std::string entry_table(const ForecastEntry& entry, const ForecastHeader& header) {
   const std::size_t horizon = entry.mean.size();
   const std::vector<std::size_t> steps = shown_steps(horizon);
@@ -165,6 +167,7 @@ std::string entry_table(const ForecastEntry& entry, const ForecastHeader& header
          aligned(rows);
 }
 
+// Prints the first kMaxTableSeries series and counts the others.
 class TableWriter final : public ForecastWriter {
  public:
   TableWriter(ForecastHeader header, TextSink sink)

@@ -42,6 +42,7 @@ std::optional<std::size_t> find_column(std::span<const std::string> names, std::
   return find_column(names, Names(&name, 1));
 }
 
+// Assigns roles to the columns of one header.
 class ColumnPlanner {
  public:
   ColumnPlanner(const std::string& file, std::int64_t header_line,
@@ -131,6 +132,7 @@ class ColumnPlanner {
     }
   }
 
+  // A column by name: an exact match first, then a case-insensitive one.
   std::size_t select(const std::string& name, const ColumnPlan& plan) const {
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) {
@@ -156,6 +158,7 @@ class ColumnPlanner {
     return column;
   }
 
+  // Wide tables: every named column except the time.
   void take_all(ColumnPlan& plan, std::vector<std::string>& warnings) const {
     std::size_t num_unnamed = 0;
     for (std::size_t i = 0; i < names_.size(); ++i) {

@@ -102,6 +102,8 @@ class SeriesBuilder {
     return std::make_shared<const TimeAxis>(std::move(axis));
   }
 
+  // Places the rows on the grid, drops leading missing values and collects facts for the
+  // description.
   InputSeries make(std::string id, std::shared_ptr<const TimeAxis> axis,
                    std::span<const std::size_t> positions, std::vector<float> rows,
                    std::size_t column, const std::string& where) {
@@ -279,6 +281,8 @@ InputData read_csv(InputFormat format, io::TextInput& input, const ReadOptions& 
   return data;
 }
 
+// A series that cannot be built yet ends the streaming: read_csv() then decides with all rows at
+// hand.
 std::optional<InputData> stream_csv(InputFormat format, io::TextInput& input,
                                     const ReadOptions& options, const TakeSeries& take,
                                     const std::optional<TimeStyle>& style) {
@@ -299,6 +303,7 @@ std::optional<InputData> stream_csv(InputFormat format, io::TextInput& input,
   return finish_csv(builder, std::move(*table));
 }
 
+// Both readers of JSON lines: a line is a complete series, so streaming always works.
 InputData take_jsonl(InputFormat format, io::TextInput& input, const ReadOptions& options,
                      const TakeSeries& take, const std::optional<TimeStyle>& style) {
   if (!options.columns.empty()) {

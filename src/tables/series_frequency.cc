@@ -40,6 +40,7 @@ bool is_anchor(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
+// Long horizons of coarse steps leave the range of the calendar.
 [[noreturn]] void fail_past_end(const Frequency& frequency, std::int64_t steps) {
   fail(ErrorCode::invalid_argument,
        "{} steps of {} pass the year {}, expected times before it; a shorter series or horizon may "
@@ -47,6 +48,8 @@ bool is_anchor(std::string_view text) {
        steps, name_of(frequency, false), kLastYear);
 }
 
+// Counts from the first time, not step by step: 31 January plus one month is 29 February, plus two
+// is 31 March.
 Ticks advance_months(const Frequency& frequency, Ticks from, std::int64_t steps) {
   const CivilDate date = civil_date(from);
   if (steps > kLastYear * 12 / frequency.count) fail_past_end(frequency, steps);
@@ -56,6 +59,7 @@ Ticks advance_months(const Frequency& frequency, Ticks from, std::int64_t steps)
   return midnight(to) + time_of_day(from);
 }
 
+// Whole weeks in one step, so that the cost does not depend on `count`.
 Ticks advance_weekdays(Ticks from, std::int64_t count) {
   const int today = weekday(from);
   const std::int64_t position = std::min(today, 4) + count;  // weekdays since this week's Monday

@@ -67,6 +67,8 @@ Grid lay_out(std::span<const Ticks> times, const Frequency& frequency,
   return grid;
 }
 
+// Months, quarters and years: the step is the smallest distance, and at least half of the points
+// exist.
 std::optional<Grid> infer_months(const std::vector<Ticks>& times) {
   const int day = common_day(times);
   if (day == 0) return {};
@@ -95,6 +97,7 @@ void note_long_gaps(Grid& grid) {
   }
 }
 
+// See infer_grid() for the rule.
 bool are_weekdays(std::span<const Ticks> times, std::span<const Ticks> gaps) {
   const bool whole_days =
       std::all_of(gaps.begin(), gaps.end(), [](Ticks gap) { return gap % kDay == 0; });
@@ -106,6 +109,7 @@ bool are_weekdays(std::span<const Ticks> times, std::span<const Ticks> gaps) {
   return over_weekend && 3 * weekdays <= 4 * static_cast<std::int64_t>(times.size());
 }
 
+// See infer_grid() for the rule; without gaps the times themselves are the grid.
 std::optional<Grid> infer_fixed(const std::vector<Ticks>& times, std::span<const Ticks> gaps,
                                 Ticks step) {
   const bool multiples =

@@ -66,6 +66,7 @@ class LineReader {
   std::int64_t number_ = 0;
 };
 
+// Reads one file; errors name its line.
 class JsonLinesReader {
  public:
   JsonLinesReader(io::TextInput& input, const TakeJsonSeries& take)
@@ -199,6 +200,7 @@ class JsonLinesReader {
     take_(std::move(series), clock_.style());
   }
 
+  // A two-dimensional target becomes one series per row.
   void add_target(const io::Json& json, JsonSeries series) {
     const io::Json* const target = json.find("target");
     if (target == nullptr || target->kind != io::Json::Kind::array) {
@@ -225,6 +227,7 @@ class JsonLinesReader {
     }
   }
 
+  // Null and text such as "NaN" are missing values.
   std::vector<float> numbers(const std::vector<io::Json>& items, std::string_view name) const {
     std::vector<float> values(items.size(), std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < items.size(); ++i) {

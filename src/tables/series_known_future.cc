@@ -84,6 +84,8 @@ std::vector<std::size_t> match_rows(const TableRows& rows, const TimeAxis& futur
 
 }  // namespace
 
+// All known columns must belong to series that end at the same time, so one match of rows serves
+// all.
 KnownFuture read_known_future(io::TextInput& text, const InputData& input, int horizon) {
   const std::string& name = text.name();
   const SeriesTable table = read_table(

@@ -98,6 +98,7 @@ class TableReader {
     }
   }
 
+  // Turns the plan into a role per column, so that reading a row needs one look-up per field.
   void adopt(const ColumnPlan& plan) {
     table_.format = plan.format;
     table_.time_name = names_[plan.time];
@@ -118,6 +119,7 @@ class TableReader {
     num_strict_ = plan.values.size() - plan.num_loose;
   }
 
+  // Checks the number of fields before the row is used.
   void read_row() {
     group_ = 0;
     std::size_t num_fields = 0;
@@ -171,6 +173,7 @@ class TableReader {
     fail(ErrorCode::corrupt_file, "{}: {}{}", reader_.where(name), io::complaint(cell, text), hint);
   }
 
+  // A blank time is an error: rows without a time have no place in a series.
   void read_time() {
     const std::string_view text = trimmed(reader_.field());
     if (io::is_missing(text) || equal_ignoring_case(text, "NaT")) {
@@ -221,6 +224,7 @@ class TableReader {
     rows.exact.resize(row_exact_.size());
   }
 
+  // Times must increase within each id; rows of other ids may lie between them.
   void append_row(std::int64_t line) {
     if (stopped_) return;
     if (table_.groups.empty()) add_group("");
@@ -241,6 +245,7 @@ class TableReader {
     }
   }
 
+  // A repeated time without an id column usually means several series below each other.
   [[noreturn]] void fail_order(const TableRows& rows, std::int64_t line) const {
     const std::string where =
         fmt::format("{} ({})", io::place(file_, line, time_column_ + 1), quoted(table_.time_name));

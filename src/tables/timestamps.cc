@@ -74,6 +74,7 @@ class IsoParser {
     return true;
   }
 
+  // 2024-01-31, 2024/01/31, 20240131 or 2024-01.
   bool parse_date() {
     int year = 0;
     int month = 0;
@@ -92,6 +93,7 @@ class IsoParser {
     return true;
   }
 
+  // 12:00, 12:00:00 or 12:00:00.000000, after `T` or a space.
   bool parse_clock() {
     TimeStyle& style = result_.style;
     style.has_clock = true;
@@ -126,6 +128,7 @@ class IsoParser {
     return digits > 0;
   }
 
+  // Z, +02:00, +0200 or +02.
   bool parse_zone() {
     TimeStyle& style = result_.style;
     if (rest_.empty()) return true;
@@ -258,6 +261,7 @@ std::int64_t utc_seconds(Ticks time, const TimeStyle& style) {
 
 // ---------------------------------------------------------------------------------------- column
 
+// Eight digits that look like a date between 1800 and 2199 are a date, not a step number.
 std::string TimeColumn::decide(std::string_view text) {
   const std::optional<std::int64_t> integer = parse_integer(text);
   const bool compact_date = text.size() == 8 && text >= "18000101" && text <= "21991231";
@@ -295,6 +299,7 @@ std::string TimeColumn::read(std::string_view text, Ticks& time) {
                      civil_date(time).year);
 }
 
+// Epoch numbers are converted to microseconds; finer digits must be zero.
 std::string TimeColumn::read_number(std::string_view text, Ticks& time) {
   const std::optional<std::int64_t> integer = parse_integer(text);
   if (!integer || *integer / units_per_second_ < -kLastStep ||
@@ -313,6 +318,7 @@ std::string TimeColumn::read_number(std::string_view text, Ticks& time) {
   return {};
 }
 
+// Extends the style of the column; a change of zone is an error.
 std::string TimeColumn::read_iso(std::string_view text, Ticks& time) {
   const std::optional<IsoTime> parsed = IsoParser(text).parse();
   if (!parsed) return fmt::format("{} is not a time, {}", quoted(text), kExpectedTime);

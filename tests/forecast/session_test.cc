@@ -127,7 +127,8 @@ TEST_F(SessionTest, FillsMissingValuesAsAFreshForecast) {
   // A variate that begins late, inner gaps, and a gap at the end that a later point closes: linear
   // filling then changes patches that were already used.
   for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kMissing;
-  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79}) whole.values[160 + t] = kMissing;
+  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79})
+    whole.values[160 + t] = kMissing;
   // 64 points, four times a patch, two single points, two patches: 8 + 4 + 13 + 13 + 2.
   constexpr int kWithoutChanges = 40;
   for (const Missing missing : {Missing::ffill, Missing::linear, Missing::mask}) {

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kTargetLabel = "target_variate_label";
 constexpr std::string_view kExogenousLabel = "exogenous_variate_label";
 
+// leading_rows depends on the checkpoint's labels and is set in network().
 ModelShape shape_of(const Toto1Config& config) {
   ModelShape shape{.patch = config.patch_size,
                    .input_width = config.patch_size,

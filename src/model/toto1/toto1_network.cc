@@ -94,6 +94,7 @@ Workspace Toto1Network::take_workspace(Arena& arena, int max_rows, int max_outpu
   return workspace;
 }
 
+// Labels replace the embedding of their rows.
 void Toto1Network::embed(const Pass& pass, Workspace& workspace) const noexcept {
   apply(weights_.embed,
         {.src = pass.inputs,
@@ -117,6 +118,8 @@ void Toto1Network::normalise(const WeightArray<float>& weight, int rows,
   });
 }
 
+// One task per run and head: rotates queries and keys in place and stores keys in panels, values in
+// rows.
 void Toto1Network::append_keys_and_values(const Pass& pass, int time_layer,
                                           Workspace& workspace) const noexcept {
   const KvLayout& layout = kv_layout();
@@ -142,6 +145,7 @@ void Toto1Network::append_keys_and_values(const Pass& pass, int time_layer,
   });
 }
 
+// Causal attention of one head over the cached prefix and the run's own positions.
 void Toto1Network::attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
                                   Workspace& workspace) const noexcept {
   const KvLayout& layout = kv_layout();
@@ -173,6 +177,7 @@ void Toto1Network::attend_in_time(const Pass& pass, int time_layer, bool outputs
   });
 }
 
+// Attention of one head across the variates of a group; no rotary embedding, no causality.
 void Toto1Network::attend_in_space(std::span<const SpaceGroup> groups,
                                    Workspace& workspace) const noexcept {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
@@ -214,6 +219,7 @@ void Toto1Network::keep_outputs(const Pass& pass, Workspace& workspace) const no
   }
 }
 
+// Source, destination and epilogue of each product of a layer.
 void Toto1Network::multiply_panels(Product product, int layer, int rows, const Workspace& workspace,
                                    const Schedule& schedule, int num_panels) const noexcept {
   GemmCall call{.src = workspace.normed,
@@ -259,6 +265,7 @@ void Toto1Network::multiply_panels(Product product, int layer, int rows, const W
   apply(*linear, call, kernels_, pool_);
 }
 
+// After the last time-wise layer only output rows are processed.
 void Toto1Network::forward(const Pass& pass, Workspace& workspace) const noexcept {
   int rows = pass.num_rows;
   std::span<const SpaceGroup> groups = pass.groups;

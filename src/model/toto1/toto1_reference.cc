@@ -129,6 +129,7 @@ Toto1Reference<T>::Toto1Reference(const Toto1Config& config, const Checkpoint& c
   }
 }
 
+// `check` runs every kRowsBetweenChecks rows.
 template <typename T>
 std::vector<T> Toto1Reference<T>::apply(const Linear& linear, const std::vector<T>& rows,
                                         ThreadPool& pool,

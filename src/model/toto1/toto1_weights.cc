@@ -70,6 +70,8 @@ std::size_t embed_stride(const Toto1Config& config) {
   return row_stride(round_up(config.embed_dim, kPanel));
 }
 
+// The order of add() is the order of the arrays in a cache file: changing it needs a new packing
+// version.
 Toto1Weights::Toto1Weights(const Toto1Config& config, bool with_labels, DType type) {
   const int e = config.embed_dim, hidden = config.mlp_hidden_dim;
   const std::size_t stride = embed_stride(config);
