@@ -1,4 +1,4 @@
-// Names of the public choices, as the command line, the wire and Python spell them.
+// Names of modes, dtypes and other choices, as used by command line, HTTP and Python.
 #include <array>
 #include <utility>
 #include <vector>
@@ -24,6 +24,7 @@ constexpr Names<Decode, 2> kDecodes = {{{"sample", Decode::sample}, {"mean", Dec
 constexpr Names<Missing, 3> kMissings = {
     {{"ffill", Missing::ffill}, {"linear", Missing::linear}, {"mask", Missing::mask}}};
 
+// Error(invalid_argument) lists the choices and suggests the nearest one.
 template <typename Table>
 auto find(const Table& names, std::string_view name, std::string_view what) {
   std::vector<std::string_view> choices;

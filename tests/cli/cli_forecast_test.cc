@@ -36,7 +36,10 @@ TEST_F(ForecastTest, TableByDefault) {
   EXPECT_TRUE(has(result.out, "AAPL close: 5 steps after 1254 values")) << result.out;
   EXPECT_TRUE(has(result.out, "2026-08-06")) << result.out;
   EXPECT_FALSE(has(result.out + result.err, "untrained")) << result.out << result.err;
-  EXPECT_TRUE(has(result.err, "AAPL.csv: OHLCV CSV: time column \"date\"")) << result.err;
+  EXPECT_TRUE(
+      has(result.err,
+          "AAPL.csv: 1254 daily bars (business days), 2021-08-06 to 2026-08-05; forecasting close"))
+      << result.err;
   EXPECT_EQ(folder_.num_entries(), 1u) << "nothing but the input";
 }
 
@@ -146,7 +149,8 @@ TEST_F(ForecastTest, ByteOrderMarkCrlfAndStandardInput) {
     EXPECT_EQ(at(entry(*json), "id").string, "a");
     EXPECT_EQ(numbers(at(entry(*json), "mean")), numbers(at(entry(expected), "mean")));
   }
-  EXPECT_TRUE(has(run({"forecast", "-"}, {}, wide_csv(60)).err, "standard input: wide CSV"));
+  EXPECT_TRUE(has(run({"forecast", "-"}, {}, wide_csv(60)).err,
+                  "standard input: 2 daily series of 60 points, 2024-01-01 to 2024-02-29"));
 }
 
 TEST_F(ForecastTest, JsonLinesAndLongFiles) {
@@ -327,7 +331,7 @@ TEST_F(ForecastTest, TimesOutsideTheCalendarAreBadInput) {
 TEST_F(ForecastTest, AbsentWeekdaysAreSaid) {
   const std::string path = TOTO_SOURCE_DIR "/tests/corpus/csv/ok_weekdays_absent.csv";
   const Result closed = run({"forecast", path, "--horizon", "2", "--json", "-"});
-  EXPECT_TRUE(has(closed.err, "absent weekdays are closed up")) << closed.err;
+  EXPECT_TRUE(has(closed.err, "absent weekdays are treated as holidays")) << closed.err;
   EXPECT_EQ(at(entry(json_of(closed)), "context_length").integer, 44);
   const Result inserted = run({"forecast", path, "--horizon", "2", "--freq", "B", "--json", "-"});
   EXPECT_TRUE(has(inserted.err, "absent timestamps are inserted as missing: 8")) << inserted.err;

@@ -71,7 +71,7 @@ TEST_F(StreamTest, AFolderIsReadByName) {
   in_folder("d/below/e.csv", "no table");
   const Result result = forecast({"d", "--json", "-"});
   EXPECT_EQ(ids_of(json_of(result)), (Ids{"C/s2", "a/a", "a/b", "b", "long"}));
-  EXPECT_TRUE(has(result.err, "d/a.csv: wide CSV")) << result.err;
+  EXPECT_TRUE(has(result.err, "d/a.csv: 2 daily series of 40 points")) << result.err;
   EXPECT_TRUE(has(result.err, "\nd: 4 files, 5 series\n")) << result.err;
   EXPECT_EQ(ids_of(answer({"d/"})).size(), 5U);
   // One file in a folder is called as it would be among others.
