@@ -98,7 +98,7 @@ class Loading(Said):
         with tempfile.TemporaryDirectory() as folder:
             other = Path(folder) / "other.safetensors"
             other.symlink_to(MODEL / "model.safetensors")
-            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, with config.json"):
+            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, next to config.json"):
                 Toto.load_from_checkpoint(other)
         _, (sentence,) = self.said(lambda: Toto.load_from_checkpoint(MODEL, "cuda"))
         self.assertIn("runs on the CPU", sentence)

@@ -43,7 +43,7 @@ class Sentences(unittest.TestCase):
             engine().forecast({"a": good, "b": missing}, 2)
 
     def test_a_batch_is_no_history(self) -> None:
-        with self.assertRaisesRegex(ValueError, r"a batch, of 1 series, expected one series alone, \[time\]"):
+        with self.assertRaisesRegex(ValueError, r"a batch of 1 series, expected one series, \[time\]"):
             engine().session(wave()[np.newaxis])
 
     def test_samples_that_nobody_draws_cannot_be_kept(self) -> None:
@@ -55,7 +55,7 @@ class Sentences(unittest.TestCase):
         for wrong in ("1", b"1", np.datetime64("2020-01-01"), np.timedelta64(3, "s"), [1.0], object()):
             given = np.empty(2, object)
             given[:] = [1.0, wrong]
-            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "^the series holds .*no number"):
+            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "^the series holds .*, expected numbers$"):
                 engine().forecast(given, 2)
         with self.assertRaisesRegex(TypeError, "datetime64"):
             engine().forecast(np.ma.array(np.array(["2020-01-01"], "M8[D]")), 2)
