@@ -91,7 +91,7 @@ Check check_model_files(const LoadedEngine& loaded) {
 }
 
 // The bundled model is known: whoever has it under its name has these weights, or damaged ones.
-// Of others only what is lost altogether shows; the rest is for a golden (docs/verification.md).
+// Of others only what is lost altogether shows; the rest is for a golden (docs/correctness.md).
 Check check_weights(const LoadedEngine& loaded) {
   constexpr std::string_view kBundledSha256 =
       "98d159250bb90d5a46de7d6dc2359bf3d26d7ec36f39af607df93e5a56c87aad";

@@ -14,8 +14,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kExact = 1e-12;
-
 Simulation from_returns(const std::vector<double>& returns) {
   Simulation simulation;
   double equity = 1;

@@ -11,8 +11,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kExact = 1e-12;
-
 // The bar before the first decision's target closes at 100; `rows` are the target bars.
 tables::Bars after_100(std::vector<Row> rows) {
   rows.insert(rows.begin(), {100, 100, 100, 100});

@@ -19,8 +19,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kExact = 1e-12;
-
 std::size_t count_of(const std::string& text, std::string_view part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "eval/baselines.h"
+#include "special_values.h"
 
 namespace toto::eval {
 namespace {
 
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 // The same quantiles at every step: value(level).

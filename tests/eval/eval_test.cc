@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "eval/baselines.h"
 #include "eval/eval_report.h"
 #include "eval/evaluate.h"
+#include "special_values.h"
 #include "test_model.h"
 
 namespace toto::eval {
@@ -20,8 +20,6 @@ using testing::error_of;
 using testing::made_model;
 using testing::TemporaryFolder;
 using testing::walk;
-
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 std::shared_ptr<const tables::TimeAxis> axis_of(tables::Frequency frequency) {
   return std::make_shared<const tables::TimeAxis>(tables::TimeAxis{.frequency = frequency});

@@ -476,7 +476,7 @@ class Verify(unittest.TestCase):
             engine().verify(golden=GOLDEN / "none", golden_only=True)
 
     def test_the_networks_answer_is_pytorchs(self) -> None:
-        """Through the drop-in, within the bound of docs/verification.md."""
+        """Through the drop-in, within the bound of docs/correctness.md."""
         checked = 0
         for path in sorted(GOLDEN.glob("*/case.safetensors")):
             case, about = read_safetensors(path)

@@ -19,13 +19,11 @@
 #include "fan_chart_examples.h"
 #include "io/json.h"
 #include "report/fan_chart.h"
+#include "special_values.h"
 #include "toto/toto.h"
 
 namespace toto::report {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --------------------------------------------------------------------------- reading the markup
 
@@ -185,7 +183,7 @@ TEST(FanChart, DrawsHistoryMedianBandsAndOrigin) {
 TEST(FanChart, ShowsActualValuesAndWarnsOfUntrainedWeights) {
   FanChart chart = example(wave(60), wave(20), 0.5F);
   chart.actual = wave(20);
-  chart.actual[15] = kNaN;
+  chart.actual[15] = kMissing;
   chart.warn_untrained = true;
   const std::string svg = fan_chart_svg(chart);
   EXPECT_EQ(count_class(check_drawing(svg), "t-actual"), 2U);
@@ -213,7 +211,7 @@ TEST(FanChart, ShowsTheNewestHistory) {
 }
 
 TEST(FanChart, TheTooltipHoldsDatesValuesAndBands) {
-  FanChart chart = example({1, 2, kNaN}, {3.5F, 4}, 1);
+  FanChart chart = example({1, 2, kMissing}, {3.5F, 4}, 1);
   const io::Json data = tooltip_data(html_of(chart));
   const auto numbers = [](const io::Json* list) {
     std::vector<float> values(list->array.size());
@@ -325,7 +323,7 @@ TEST(FanChart, TheUnitDoesNotTouchTheHighestTick) {
 
 TEST(FanChart, DegenerateSeriesAreDrawn) {
   std::vector<float> gaps = wave(60);
-  for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kNaN;
+  for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kMissing;
   gaps[30] = kInfinity;
   std::vector<float> gappy_median = wave(12);
   gappy_median[0] = gappy_median[5] = -kInfinity;
@@ -342,8 +340,8 @@ TEST(FanChart, DegenerateSeriesAreDrawn) {
       {"negative", example(wave(60, 3e5, -5e6), wave(12, 3e5, -5e6), 1e5F)},
       {"around zero", example(wave(60), wave(12), 0.2F, false)},
       {"gaps", example(gaps, gappy_median, 0.3F)},
-      {"all missing", example(std::vector<float>(9, kNaN), {kNaN, kNaN}, 1)},
-      {"one missing step", example({kNaN}, {kNaN}, 1)},
+      {"all missing", example(std::vector<float>(9, kMissing), {kMissing, kMissing}, 1)},
+      {"one missing step", example({kMissing}, {kMissing}, 1)},
       {"largest floats", example({-huge, huge}, {huge, -huge}, 0)},
       {"denormals", example({0, tiny}, {tiny, tiny}, 0)},
       {"last digits", example({16'777'215, 16'777'216}, {16'777'215}, 0)},
@@ -379,7 +377,7 @@ TEST(FanChart, LongForecastsStaySmallAndKeepTheirPeaks) {
         std::any_of(values.begin(), values.end(), [](const io::Json& v) { return v.real == 150; }));
   }
   // The worst case for the size: every second value missing.
-  std::vector<float> holes(20'000, kNaN);
+  std::vector<float> holes(20'000, kMissing);
   for (std::size_t i = 0; i < holes.size(); i += 2) holes[i] = noise(random);
   EXPECT_LT(html_of(example(holes, holes, 1)).size(), 500'000U);
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fan_chart_examples.h"
 #include "io_fixture.h"
 
 namespace toto::report {
@@ -15,10 +16,6 @@ StripChart two_strips() {
           .x_label = "ms",
           .strips = {{.label = "slow", .values = {40, 50, 41}, .color = 0, .remark = "p50 41"},
                      {.label = "fast", .values = {0.5, 0.5}, .color = 2, .remark = "p50 0.5"}}};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::size_t count(const std::string& text, char c) {

@@ -18,9 +18,6 @@
 namespace toto::server {
 namespace {
 
-const std::string kForecast =
-    R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7, 8, 9]}], "horizon": 4})";
-
 class Guard : public ServerTest {
  protected:
   bool has_sessions(int count) const {

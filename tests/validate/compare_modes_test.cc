@@ -18,7 +18,7 @@ namespace {
 
 // `reference` is slowed down: which mode is faster would otherwise be luck for forecasts of
 // microseconds on a busy machine.
-CompareOptions small_options(Fault fault = {}) {
+CompareOptions small_comparison(Fault fault = {}) {
   fault.on_forecast = [inner = fault.on_forecast](const EngineOptions& engine,
                                                   std::span<const Series> batch,
                                                   std::vector<Forecast>& forecasts) {
@@ -38,7 +38,7 @@ CompareOptions small_options(Fault fault = {}) {
 }
 
 TEST(CompareModes, HealthyModesGiveTheSameBits) {
-  const CompareReport report = compare_modes(small_options());
+  const CompareReport report = compare_modes(small_comparison());
   EXPECT_TRUE(report.passed()) << table_text(report);
   EXPECT_EQ(failed_in(report), Names{}) << table_text(report);
   ASSERT_EQ(report.rows.size(), 8U);
@@ -63,7 +63,7 @@ TEST(CompareModes, HealthyModesGiveTheSameBits) {
 
 // Nothing to tell windows apart by is no reason to doubt the network; neither is a single window.
 TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols = {{.name = "FLAT", .values = std::vector<float>(100, 7)}};
   for (const int runs : {4, 1}) {
     options.runs = runs;
@@ -74,7 +74,7 @@ TEST(CompareModes, AFlatSymbolAndASingleRunAreFine) {
 
 // MAE computed a second time from the numbers of the row and from the file.
 TEST(CompareModes, ComparesWithActualValues) {
-  const CompareOptions options = small_options();
+  const CompareOptions options = small_comparison();
   const CompareReport report = compare_modes(options);
   const CompareRow& row = report.rows[1];
   const std::vector<float>& values = options.symbols[0].values;
@@ -90,7 +90,7 @@ TEST(CompareModes, ComparesWithActualValues) {
 }
 
 TEST(CompareModes, ZerosFromEveryModeAreCaught) {
-  expect_zeros_caught(failed_in(compare_modes(small_options(zeroed()))));
+  expect_zeros_caught(failed_in(compare_modes(small_comparison(zeroed()))));
 }
 
 // Only the forecasts are wrong, not the outputs of the network.
@@ -100,7 +100,7 @@ TEST(CompareModes, ForecastsNotBasedOnTheNetworkAreCaught) {
     const float latest = batch[0].values.back();  // differs from window to window
     change_numbers(all, [latest](float& x) { x = latest; });
   }};
-  const CompareReport report = compare_modes(small_options(fault));
+  const CompareReport report = compare_modes(small_comparison(fault));
   EXPECT_TRUE(failed_in(report).contains("network/default"));
   EXPECT_NE(detail_of(report, "network/default").find("not the network's mean"),
             std::string::npos);
@@ -113,21 +113,21 @@ TEST(CompareModes, ANondeterministicModeIsCaught) {
     if (!is(options, Mode::reduce_overhead) || all[0].samples.empty() || ++calls % 3 != 0) return;
     all[0].samples.back() = std::nextafter(all[0].samples.back(), INFINITY);
   }};
-  const CompareReport report = compare_modes(small_options(fault));
+  const CompareReport report = compare_modes(small_comparison(fault));
   EXPECT_EQ(failed_in(report), (Names{"deterministic/reduce-overhead", "same-bits"}))
       << table_text(report);
   EXPECT_NE(report.findings()[0].find("expected none"), std::string::npos);
 }
 
 TEST(CompareModes, ASlowModeIsCaught) {
-  const CompareReport report = compare_modes(small_options(slowed(Mode::max_autotune, 2)));
+  const CompareReport report = compare_modes(small_comparison(slowed(Mode::max_autotune, 2)));
   EXPECT_EQ(failed_in(report), Names{"speed/max-autotune"}) << table_text(report);
   EXPECT_NE(detail_of(report, "speed/max-autotune").find("times the median time of reference"),
             std::string::npos);
 }
 
 TEST(CompareModes, AFailedModeIsNamedAndTheOthersAreReported) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (is(engine, Mode::reduce_overhead)) throw Error(ErrorCode::unsupported, "not here");
     return load_runner(folder, engine);
@@ -139,7 +139,7 @@ TEST(CompareModes, AFailedModeIsNamedAndTheOthersAreReported) {
 }
 
 TEST(CompareModes, ReplansAreCaught) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.engine.plan_cache_size = 1;  // two symbols and one request each fit, sampled ones do too
   options.symbols[1].values.resize(60);  // another context length: another plan
   const CompareReport report = compare_modes(options);
@@ -159,7 +159,7 @@ TEST(CompareModes, OtherWeightsAreCaught) {
     change.change(file);
     file.save();
     for (const bool all : {false, true}) {
-      CompareOptions options = small_options();
+      CompareOptions options = small_comparison();
       options.symbols.resize(1);
       options.runs = 2;
       options.load = [&](const std::string& path, const EngineOptions& engine) {
@@ -176,18 +176,18 @@ TEST(CompareModes, OtherWeightsAreCaught) {
 // -------------------------------------------------------------------------------------- refusals
 
 TEST(CompareModes, RefusesWithoutTargets) {
-  expect_refused_without_targets(small_options(), 35, compare_modes);
+  expect_refused_without_targets(small_comparison(), 35, compare_modes);
 }
 
 TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols[1].values.back() = NAN;
   ErrorCode code{};
   EXPECT_NE(testing::error_of([&] { (void)compare_modes(options); }, &code).find("\"TWO\""),
             std::string::npos);
   EXPECT_EQ(code, ErrorCode::corrupt_file);
   // An earlier window with a gap is skipped, with a warning.
-  options = small_options();
+  options = small_comparison();
   options.symbols[1].values[97] = NAN;
   const CompareReport report = compare_modes(options);
   ASSERT_FALSE(report.warnings.empty());
@@ -195,7 +195,7 @@ TEST(CompareModes, RefusesWhereLastTargetsAreMissing) {
 }
 
 TEST(CompareModes, RefusesWithNothingToCompare) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.modes = {Mode::reference};
   ErrorCode code{};
   EXPECT_NE(
@@ -208,8 +208,8 @@ TEST(CompareModes, RefusesWithNothingToCompare) {
 TEST(CompareModes, ALongTailIsAWarning) {
   int calls = 0;
   CompareOptions options =
-      small_options({.on_forecast = [&calls](const EngineOptions& engine, std::span<const Series>,
-                                             std::vector<Forecast>&) {
+      small_comparison({.on_forecast = [&calls](const EngineOptions& engine,
+                                                std::span<const Series>, std::vector<Forecast>&) {
         if (is(engine, Mode::standard) && ++calls % 4 == 0) {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
         }
@@ -224,12 +224,12 @@ TEST(CompareModes, ALongTailIsAWarning) {
   EXPECT_TRUE(told(json_text(report)) && told(markdown_text(report)) && told(page_html(report)));
 }
 
-TEST(CompareModes, CanBeCancelled) { expect_cancellable(small_options(), compare_modes); }
+TEST(CompareModes, CanBeCancelled) { expect_cancellable(small_comparison(), compare_modes); }
 
 // --------------------------------------------------------------------------------------- reports
 
 TEST(CompareReportText, EscapesHostileNames) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.symbols[0].name = "<script>|`x`\n\x1b[31m";
   options.modes = {Mode::standard};
@@ -245,7 +245,7 @@ TEST(CompareReportText, EscapesHostileNames) {
 }
 
 TEST(CompareReportText, NamesDateMachineAndWeights) {
-  CompareOptions options = small_options();
+  CompareOptions options = small_comparison();
   options.symbols.resize(1);
   options.modes = {Mode::standard};
   const CompareReport report = compare_modes(options);

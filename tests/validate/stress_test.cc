@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kMegabyte = 1 << 20;
 
 // Memory figures are made up here: sanitizers keep freed memory and do not count it.
-StressOptions small_options(const Fault& fault = {}) {
+StressOptions small_stress(const Fault& fault = {}) {
   StressOptions options;
   options.model = shared_model();
   options.symbols = two_symbols(120);
@@ -40,7 +40,7 @@ void expect_detail(const StressReport& report, const std::string& name, std::str
 
 TEST(Stress, HealthyModesHoldEveryLimit) {
   int last = 0, total = 0;
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   options.engine.threads = 2;
   options.progress = [&](int done, int of) {
     EXPECT_EQ(done, last + 1);
@@ -77,7 +77,7 @@ TEST(Stress, LevelsHaveTheirIterations) {
 // ---------------------------------------------------------------------------------- wrong numbers
 
 TEST(Stress, ZerosFromEveryModeAreCaught) {
-  expect_zeros_caught(failed_in(stress(small_options(zeroed()))));
+  expect_zeros_caught(failed_in(stress(small_stress(zeroed()))));
 }
 
 TEST(Stress, AWorseMaeIsCaughtWithFigureAndBound) {
@@ -89,7 +89,7 @@ TEST(Stress, AWorseMaeIsCaughtWithFigureAndBound) {
       for (float& value : all[0].mean) value *= factor;
     }};
   };
-  const StressReport report = stress(small_options(off(1.2F)));
+  const StressReport report = stress(small_stress(off(1.2F)));
   EXPECT_TRUE(failed_in(report).contains("mae/default")) << table_text(report);
   expect_detail(report, "mae/default", "at most 5 % expected");
   EXPECT_FALSE(failed_in(report).contains("mae/reduce-overhead"));
@@ -98,7 +98,7 @@ TEST(Stress, AWorseMaeIsCaughtWithFigureAndBound) {
 // From half of a limit on there is a warning, but no failure.
 TEST(Stress, WarnsFromHalfOfALimit) {
   const auto replanning = [](std::int64_t each) {
-    return small_options({.on_warm_up = [each](const EngineOptions& options) {
+    return small_stress({.on_warm_up = [each](const EngineOptions& options) {
       return is(options, Mode::max_autotune) ? each : 0;
     }});
   };
@@ -123,7 +123,7 @@ TEST(Stress, ANondeterministicModeIsCaught) {
     if (!is(options, Mode::reduce_overhead) || ++calls % 60 != 59) return;
     all[0].mean[0] = std::nextafter(all[0].mean[0], INFINITY);
   }};
-  const StressReport report = stress(small_options(fault));
+  const StressReport report = stress(small_stress(fault));
   EXPECT_TRUE(failed_in(report).contains("repeatable/reduce-overhead")) << table_text(report);
   expect_detail(report, "repeatable/reduce-overhead", "numbers differ between equal calls");
 }
@@ -136,7 +136,7 @@ TEST(Stress, CallersThatDisturbEachOtherAreCaught) {
     if (!is(options, Mode::standard) || std::this_thread::get_id() == main) return;
     if (++inside == 5) all[0].mean[0] += 1;
   }};
-  const StressReport report = stress(small_options(fault));
+  const StressReport report = stress(small_stress(fault));
   EXPECT_TRUE(failed_in(report).contains("repeatable/default"));
   expect_detail(report, "repeatable/default", "from concurrent threads");
 }
@@ -144,7 +144,7 @@ TEST(Stress, CallersThatDisturbEachOtherAreCaught) {
 TEST(Stress, OptimisedModesThatDifferAreCaught) {
   const testing::TemporaryFolder folder;
   const std::string other = testing::made_model(folder, testing::small_config(), 2);
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   options.load = [&](const std::string& path, const EngineOptions& engine) {
     return load_runner(is(engine, Mode::max_autotune) ? other : path, engine);
   };
@@ -158,7 +158,7 @@ TEST(Stress, OptimisedModesThatDifferAreCaught) {
 TEST(Stress, AModelThatChangesWhenReloadedIsCaught) {
   const testing::TemporaryFolder folder;
   const std::string other = testing::made_model(folder, testing::small_config(), 2);
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   int loads = 0;
   options.load = [&](const std::string& path, const EngineOptions& engine) {
     const bool again = is(engine, Mode::standard) && ++loads == 3;
@@ -172,7 +172,7 @@ TEST(Stress, AModelThatChangesWhenReloadedIsCaught) {
 // ------------------------------------------------------------------------------- other failures
 
 TEST(Stress, ASlowModeIsCaught) {
-  const StressReport report = stress(small_options(slowed(Mode::standard, 16)));
+  const StressReport report = stress(small_stress(slowed(Mode::standard, 16)));
   EXPECT_TRUE(failed_in(report).contains("speed/default")) << table_text(report);
   expect_detail(report, "speed/default", "at least 0.8 times expected");
 }
@@ -180,7 +180,7 @@ TEST(Stress, ASlowModeIsCaught) {
 TEST(Stress, ALeakIsCaughtHoweverSmall) {
   for (const std::uint64_t bytes : {std::uint64_t{8} << 20, std::uint64_t{100} << 10}) {
     std::uint64_t leaked = 0;
-    StressOptions options = small_options(
+    StressOptions options = small_stress(
         {.on_forecast = [&leaked, bytes](const EngineOptions& engine, std::span<const Series> batch,
                                          std::vector<Forecast>&) {
           if (is(engine, Mode::standard) && batch[0].id == "TWO") leaked += bytes;
@@ -195,7 +195,7 @@ TEST(Stress, ALeakIsCaughtHoweverSmall) {
 }
 
 TEST(Stress, UnreadableMemoryFails) {
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   options.resident = [] { return std::nullopt; };
   options.heap = [] { return std::nullopt; };
   const Names names = failed_in(stress(options));
@@ -205,7 +205,7 @@ TEST(Stress, UnreadableMemoryFails) {
 }
 
 TEST(Stress, CallsThatCannotBeCancelledAreCaught) {
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   options.load = [](const std::string& path, const EngineOptions& engine) {
     std::unique_ptr<Runner> inner = load_runner(path, engine);
     return std::make_unique<FaultyRunner>(
@@ -225,7 +225,7 @@ TEST(Stress, AShapeThatFailsIsNamed) {
     if (is(options, Mode::standard) && batch[0].num_variates == 5)
       throw Error(ErrorCode::internal, "five is too many");
   }};
-  const StressReport report = stress(small_options(fault));
+  const StressReport report = stress(small_stress(fault));
   EXPECT_TRUE(failed_in(report).contains("shapes/default")) << table_text(report);
   expect_detail(report, "shapes/default", "5 variates: five is too many");
 }
@@ -237,7 +237,7 @@ TEST(Stress, AModeThatFailsHalfwayLeavesRowsWithTheReason) {
     if (is(options, Mode::standard) && batch[0].id == "TWO" && ++calls == 3)
       throw Error(ErrorCode::internal, "no more");
   }};
-  const StressReport report = stress(small_options(fault));
+  const StressReport report = stress(small_stress(fault));
   EXPECT_TRUE(failed_in(report).contains("runs/default"));
   ASSERT_EQ(report.rows.size(), 12U);
   EXPECT_TRUE(report.rows[3].complete());
@@ -250,9 +250,9 @@ TEST(Stress, AModeThatFailsHalfwayLeavesRowsWithTheReason) {
   EXPECT_EQ(row.find("accuracy")->find("mae")->kind, io::Json::Kind::null);
 }
 
-TEST(Stress, RefusesWithoutTargets) { expect_refused_without_targets(small_options(), 60, stress); }
+TEST(Stress, RefusesWithoutTargets) { expect_refused_without_targets(small_stress(), 60, stress); }
 
-TEST(Stress, CanBeCancelled) { expect_cancellable(small_options(), stress); }
+TEST(Stress, CanBeCancelled) { expect_cancellable(small_stress(), stress); }
 
 // Packed weights of another model under this model's name are refused and named, without effect.
 TEST(Stress, ACacheFileFromAnotherModelIsNamedAndNotUsed) {
@@ -275,7 +275,7 @@ TEST(Stress, ACacheFileFromAnotherModelIsNamedAndNotUsed) {
   ASSERT_EQ(theirs.size(), 1U);
   fs::copy_file(theirs[0], mine[0], fs::copy_options::overwrite_existing);
 
-  StressOptions options = small_options();
+  StressOptions options = small_stress();
   options.engine.cache = {.folder = folder / "mine", .min_model_bytes = 1};
   const StressReport report = stress(options);
   EXPECT_FALSE(failed_in(report).contains("network/default")) << table_text(report);

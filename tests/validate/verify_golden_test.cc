@@ -113,7 +113,7 @@ TEST(TamperedGolden, AnUnchangedCopyPasses) {
 TEST(TamperedGolden, ScaledFloat64IsCaught) {
   for (const char* output : kOutputs) {
     for (const double factor : {1.1, 1.001, 1.0009, 0.9995, 1.00001}) {
-      SCOPED_TRACE(testing::Message() << output << " by " << factor);
+      SCOPED_TRACE(::testing::Message() << output << " by " << factor);
       const Outcome outcome = outcome_with("long_horizon", [&](TensorFile& file) {
         file[std::string("f64.") + output].edit<double>([&](double& value) { value *= factor; });
       });
