@@ -27,6 +27,9 @@ ALLOWED = "tools/words_allowed.txt"
 CHECKED = [
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
     "docs", "include", "models", "examples", "deploy", "src/README.md", "bench/results",
+    "server", "python", "src/validate", "src/report", "src/eval", "src/backtest",
+    "tests/server", "tests/serving", "tests/browser", "tests/validate", "tests/report", "tests/eval", "tests/backtest",
+    "tests/python",
 ]
 EVERYTHING = [*CHECKED, "src", "compile_log", "server", "cli", "python", "tests", "bench", "tools"]
 SKIPPED = ["examples/data/licenses", "tests/corpus", "tests/data", "tests/golden", "tools/check_words.py", ALLOWED]

@@ -87,7 +87,7 @@ TEST_F(VerifyCommandTest, RefusesGoldensThatAreNotThereOrNoEvidence) {
                    {"verify", "--golden", where, "--golden-only", "--json", "v.json"});
   };
   refused("nowhere", {"nowhere", "no such folder"});
-  refused("empty", {"empty", "holds no golden"});
+  refused("empty", {"empty", "has no golden"});
   // One that is in order does not make up for one that is missing.
   expect_refusal(3, {"nowhere"},
                  {"verify", "--golden", golden("fused_mlp"), "nowhere", "--golden-only"});

@@ -54,7 +54,7 @@ class Backtests(unittest.TestCase):
         self.assertEqual(list(settings), list(theirs["settings"]))  # one table of them
         for name in set(settings) - {"lag_test", "isa", "threads"}:  # left out, and resolved by the engine
             self.assertEqual(settings[name], theirs["settings"][name], name)
-        self.assertIn("bit for bit", run.lookahead)
+        self.assertIn("the same bits", run.lookahead)
 
     def test_without_pandas_rows_are_dicts(self) -> None:
         run = quietly(FILES[0], windows=3, strategies=["simple"])
@@ -101,7 +101,7 @@ class Backtests(unittest.TestCase):
 
     def test_what_it_says_of_itself(self) -> None:
         run = quietly(FILES, windows=2)
-        self.assertRegex(repr(run), r"^Backtest\(AAPL, BTCUSD; \d+ warnings; .*bit for bit")
+        self.assertRegex(repr(run), r"^Backtest\(AAPL, BTCUSD; \d+ warnings; .*the same bits")
         self.assertLess(len(repr(run)), 500)
 
     def test_data_that_looks_odd_is_said(self) -> None:

@@ -98,7 +98,7 @@ class Loading(Said):
         with tempfile.TemporaryDirectory() as folder:
             other = Path(folder) / "other.safetensors"
             other.symlink_to(MODEL / "model.safetensors")
-            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, with config.json"):
+            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, next to config.json"):
                 Toto.load_from_checkpoint(other)
         _, (sentence,) = self.said(lambda: Toto.load_from_checkpoint(MODEL, "cuda"))
         self.assertIn("runs on the CPU", sentence)
@@ -156,7 +156,7 @@ class Forecaster(unittest.TestCase):
         exact = Toto.from_pretrained("toto-mini", mode="reference", dtype="f64")
         self.assertEqual(exact.uncached().dtype, "f64")
 
-    def test_an_array_is_no_masked_series(self) -> None:
+    def test_an_array_is_refused(self) -> None:
         with self.assertRaisesRegex(TypeError, "the inputs are ndarray, expected totocpp.MaskedTimeseries"):
             TotoForecaster(engine()).forecast(wave(), 5)  # type: ignore[arg-type]
 

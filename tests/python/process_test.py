@@ -55,7 +55,7 @@ class Threads(unittest.TestCase):
             ticks += 1
         self.assertGreater(ticks, 5)
 
-    def test_two_engines_at_once(self) -> None:
+    def test_two_concurrent_engines(self) -> None:
         other = totocpp.Engine.from_pretrained(threads=1)
         expected = _samples()
         with ThreadPoolExecutor(2) as pool:

@@ -107,7 +107,7 @@ class Torch(unittest.TestCase):
         np.testing.assert_array_equal(samples.numpy(), expected.samples + 1)
         np.testing.assert_array_equal(mean.numpy(), expected.mean)
 
-    def test_beside_pytorch_in_one_process(self) -> None:
+    def test_with_pytorch_in_one_process(self) -> None:
         """Both compute in separate threads concurrently; neither changes the other's numbers."""
         import torch
 

@@ -1,5 +1,5 @@
-// A network whose answer is no number is refused, in every mode and precision: it must not pass for
-// a forecast.
+// A network whose answer is not a number is refused, in every mode and precision: it must not pass
+// for a forecast.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
