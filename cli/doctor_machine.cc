@@ -48,7 +48,7 @@ Check check_isa(const Settings& settings) {
   const Isa used = automatic ? best_isa() : settings.engine.isa;
   Check check{.name = "instruction set",
               .value = fmt::format("{}, {}; {} has {}", name_of(used),
-                                   automatic ? "the best of this CPU" : settings.origins.isa,
+                                   automatic ? "the best of this CPU" : settings.origin("isa"),
                                    one_line(cpu_name()), available)};
   if (used == Isa::reference) {
     check.status = Status::warn;
@@ -67,7 +67,7 @@ Check check_threads(const Settings& settings) {
   const int threads = settings.engine.threads == 0 ? cores : settings.engine.threads;
   Check check{.name = "threads",
               .value = fmt::format("{} ({}); {} usable cores, {} CPUs allowed of {} online",
-                                   threads, settings.origins.threads, cores, affinity,
+                                   threads, settings.origin("threads"), cores, affinity,
                                    sysconf(_SC_NPROCESSORS_ONLN))};
   if (threads > cores) {
     check.status = Status::warn;
@@ -163,10 +163,10 @@ Check check_cache_folder(const Settings& settings) {
   }
   Check check = check_folder("cache folder", settings.cache_dir, Status::warn, kAdvice);
   const cache::FolderUsage usage = cache::usage_of(settings.cache_dir);
-  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origins.cache_dir,
+  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origin("cache_dir"),
                              usage.num_entries, static_cast<double>(usage.bytes) / 1e6);
   if (settings.no_cache) {
-    check.value += fmt::format(", left aside by {}", settings.origins.no_cache);
+    check.value += fmt::format(", ignored because of {}", settings.origin("no_cache"));
   }
   const auto warn = [&](const std::string& advice) {
     check.status = Status::warn;

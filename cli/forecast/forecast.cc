@@ -17,7 +17,7 @@ namespace {
 
 int forecast(const ForecastFlags& flags) {
   ForecastRequest request = make_forecast_request(flags);
-  const Settings settings = resolve_settings(flags.common);
+  const Settings settings = resolve_settings(flags.settings);
   check_available(settings);
   request.options.seed = settings.seed;
   for (const std::string& warning : request.warnings) print_warning(warning);

@@ -69,7 +69,7 @@ void ForecastOutputs::add(const ForecastJob& job, const Forecast& forecast) {
     tables::ForecastEntry entry =
         tables::make_entry(forecast, number, part.series.id, times_after(part.series));
     entry.quantiles.resize(request_.num_quantiles);
-    if (request_.reports_point) {
+    if (request_.reports_point()) {
       entry.point = std::span(forecast.point).subspan(variate * horizon, horizon);
     }
     for (const std::unique_ptr<File>& file : files_) file->writer->add(entry);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "settings/engine_settings.h"
 
 namespace toto::cli {
 namespace {
@@ -141,7 +142,7 @@ LocatedModel locate_model(const std::string& wanted) {
   fail(ErrorCode::not_found,
        "no model folder at {}; expected a folder with config.json and model.safetensors, the name "
        "of a bundled model ({}), or owner/name",
-       wanted, kBundledModel);
+       wanted, settings::kBundledModel);
 }
 
 }  // namespace toto::cli

@@ -8,8 +8,6 @@
 
 namespace toto::cli {
 
-inline constexpr std::string_view kBundledModel = "toto-mini";
-
 struct LocatedModel {
   std::string name;  // how reports call it: the folder's name, or owner/name
   std::string folder;

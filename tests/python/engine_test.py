@@ -427,11 +427,11 @@ class Settings(unittest.TestCase):
                 self.assertEqual((rolled_back.mode, rolled_back.dtype), ("reference", "f32"))
                 ((sentence, where),) = [(str(warning.message), warning.filename) for warning in caught]
                 self.assertEqual(where, __file__)
-                self.assertIn(f"{next(iter(switch))} is in force: reference mode leaves ", sentence)
+                self.assertIn(f"{next(iter(switch))} forces reference mode; ", sentence)
                 for said in (*(f'{n} ("{v}")' for n, v in wrong.items() if n != "TOTO_COMPILE_MODE"), 'TOTO_DTYPE ("int8")'):
                     self.assertIn(said, sentence)
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
-            with self.assertWarnsRegex(UserWarning, 'leaves dtype \\("bf16"\\) aside'):  # there is such a type
+            with self.assertWarnsRegex(UserWarning, 'dtype \\("bf16"\\) is ignored'):  # there is such a type
                 self.assertEqual(totocpp.Engine.from_pretrained(dtype="bf16").dtype, "f32")
             with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # there is none: a mistake
                 totocpp.Engine.from_pretrained(dtype="int9")

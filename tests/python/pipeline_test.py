@@ -93,7 +93,7 @@ class Modes(unittest.TestCase):
             with mock.patch.dict(os.environ, switch):
                 self.assertEqual(pipeline(torch_compile=True).engine.mode, "reference")
                 self.assertEqual(pipeline(compile_mode="reduce-overhead").engine.mode, "reduce-overhead")
-                with self.assertWarnsRegex(UserWarning, 'reference mode leaves dtype \\("bf16"\\) aside') as caught:
+                with self.assertWarnsRegex(UserWarning, 'forces reference mode; dtype \\("bf16"\\) is ignored') as caught:
                     self.assertEqual(pipeline(torch_dtype="bfloat16").engine.dtype, "f32")
                 self.assertEqual(caught.filename, __file__)
         with self.assertRaisesRegex(ValueError, 'unknown mode "fast"'):
