@@ -49,7 +49,7 @@ struct Measured {
 
 using ShapeRows = settings::Rows<Shape>;
 
-// Limits are generous; what they allow together must still fit into memory.
+// Limits of single values; read_shape checks that the series fit into memory together.
 const std::vector<settings::Field<Shape>>& shape_rows() {
   constexpr double kMost = 1'000'000;
   static const std::vector<settings::Field<Shape>> rows = command_table<Shape>(

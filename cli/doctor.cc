@@ -71,7 +71,7 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
   return check;
 }
 
-// Every file, with what it is known by; the model's own hash is over the weights alone.
+// Every file with its hash; the model's own hash is over the weights alone.
 Check check_model_files(const LoadedEngine& loaded) {
   Check check{.name = "model files"};
   try {
@@ -83,15 +83,15 @@ Check check_model_files(const LoadedEngine& loaded) {
     check.value += fmt::format("; weights in {} file{}, {:.1f} MB, sha256 {}",
                                weights.files().size(), weights.files().size() == 1 ? "" : "s",
                                static_cast<double>(weights.total_bytes()) / 1e6, weights.sha256());
-  } catch (const Error& error) {  // it was all there a moment ago
+  } catch (const Error& error) {  // it has just been loaded
     check.status = Status::fail;
     check.advice = error.what();
   }
   return check;
 }
 
-// The bundled model is known: whoever has it under its name has these weights, or damaged ones.
-// Of others only what is lost altogether shows; the rest is for a golden (docs/verification.md).
+// The hash of the bundled model is known, so damage is found. In other models only matrices of
+// zeros are; goldens find the rest (docs/verification.md).
 Check check_weights(const LoadedEngine& loaded) {
   constexpr std::string_view kBundledSha256 =
       "98d159250bb90d5a46de7d6dc2359bf3d26d7ec36f39af607df93e5a56c87aad";
@@ -115,7 +115,7 @@ Check check_weights(const LoadedEngine& loaded) {
     check.value.replace(0, check.value.find_first_of(",;"), "some are all zeros");
     if (check.status == Status::ok) check.status = Status::warn;
     check.advice += (check.advice.empty() ? "" : "; ") + warnings.front();
-  } catch (const Error& error) {  // it was all there a moment ago
+  } catch (const Error& error) {  // it has just been loaded
     check.status = Status::fail;
     check.advice = error.what();
   }
@@ -163,8 +163,8 @@ Check check_plans(const Engine& engine, const Settings& settings) {
   return check;
 }
 
-// Whether the network tells the steps ahead apart. One whose last layer was lost says the same
-// about each of them, and sampling would hide it.
+// Whether the network distinguishes the steps ahead. Without its last layer it gives the same
+// answer for each of them, and sampling would hide it.
 bool answers(const Engine& engine, const Series& series) {
   const Trace trace = engine.trace(series, engine.model().facts.patch);
   for (const TraceArray& array : trace.arrays) {
@@ -181,7 +181,7 @@ bool answers(const Engine& engine, const Series& series) {
   return true;
 }
 
-// A small forecast, twice: finite, not empty of meaning, and the same bits.
+// A small forecast, twice: finite, different at each step, and the same bits.
 Check check_forecast(const Engine& engine) {
   Check check{.name = "forecast"};
   Series series;
@@ -271,7 +271,8 @@ int doctor(const Flags& flags, const std::optional<std::string>& json_path) {
     if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", one_line(check.advice));
   }
   json.end_array().end_object();
-  text += passed ? "\nin order\n" : "\nnot in order: see the lines that begin with fail\n";
+  text += passed ? "\nall checks passed\n"
+                 : "\nsome checks failed: see the lines that begin with fail\n";
   publish(json_path, json.take(), text);
   return passed ? 0 : 1;
 }

@@ -41,8 +41,8 @@ int report(std::string_view sentence, int code) {
   return code;
 }
 
-// With one of the standard streams closed, the next file opened would take its place and receive
-// what was meant for it. Opened the wrong way round, its use is an error instead.
+// If a standard stream is closed, the next file opened would take its place and receive its output.
+// Opened in the wrong direction, its use is an error instead.
 void occupy_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1) continue;

@@ -20,7 +20,7 @@ void write_stdout(std::string_view text);
 // it is a folder, or its folder cannot be written to. "-" is standard output.
 void check_writable(const std::string& path);
 
-// A path and the flag it came from; "-" and an absent one are no file.
+// A path and the flag it came from; "-" and an absent one do not name a file.
 struct NamedPath {
   std::string name;  // "--output", "the input"
   std::optional<std::string> path;

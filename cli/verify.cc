@@ -23,8 +23,8 @@ struct VerifyFlags {
   Flags settings;
 };
 
-// --modes, or --mode, which other commands have. Not the variables: an active rollback is no reason
-// to leave the other modes unverified.
+// --modes, or --mode, which other commands have. Not the variables: a rollback must not leave
+// the other modes unverified.
 std::vector<Mode> wanted_modes(const VerifyFlags& flags, DType dtype) {
   const auto mode = flags.settings.find("mode");
   if (flags.modes && mode) {

@@ -1,6 +1,5 @@
-// `toto forecast`: read, forecast, write, a group of series at a time. Everything wrong with the
-// request is said before anything is read, everything wrong with the input before the model is
-// loaded.
+// `toto forecast`: read, forecast, write, a group of series at a time. The request is checked
+// before anything is read, the input before the model is loaded.
 #include <memory>
 #include <utility>
 #include <vector>

@@ -35,8 +35,8 @@ PlotFormat plot_format(const std::string& path) {
        extension.empty() ? "no extension" : quoted(extension));
 }
 
-// Files are known by their names without folder and extension if these differ, else by their paths.
-// Either way no id made of one file's label can be that of another's.
+// Labels are file names without folder and extension if these differ, else paths: ids made of the
+// labels of two files never collide.
 void set_labels(std::vector<InputFile>& files) {
   std::set<std::string> stems;
   for (InputFile& file : files) {
@@ -53,9 +53,9 @@ void read_inputs(const ForecastFlags& flags, ForecastRequest& request) {
   std::set<std::string> seen;
   const auto add = [&](const std::string& path) {
     std::error_code error;
-    fs::path place = fs::absolute(path, error);  // a link is a file of its own
+    fs::path place = fs::absolute(path, error);  // a link is a separate file
     if (!error) place = fs::canonical(place.parent_path(), error) / place.filename();
-    // A path that leads nowhere is complained about when it is read.
+    // A path that does not exist is reported when it is read.
     if (!error && !seen.insert(place.string()).second) {
       fail(ErrorCode::invalid_argument, "INPUT names {} twice, expected each file once", path);
     }
@@ -90,7 +90,7 @@ void check_standard_input(const ForecastFlags& flags) {
   }
 }
 
-// What was asked for must show somewhere.
+// Warns of values that no output shows.
 void warn_of_hidden_values(ForecastRequest& request) {
   const bool has_json =
       request.stdout_is_json() || request.json.has_value() ||
@@ -110,10 +110,11 @@ void warn_of_hidden_values(ForecastRequest& request) {
 }  // namespace
 
 void add_forecast_options(Command& command, ForecastFlags& flags) {
+  command.positionals("INPUT", flags.inputs,
+                      "files or folders of CSV (long, wide or OHLCV) or GluonTS JSON lines; - is "
+                      "standard input");
+  flags.settings.add_all(command, settings::forecast_fields());
   command
-      .positionals("INPUT", flags.inputs,
-                   "files or folders of CSV (long, wide or OHLCV) or GluonTS JSON lines; - is "
-                   "standard input")
       .option("--known-future", "FILE", flags.known_future,
               "CSV of columns whose values over the horizon are known")
       .option("--output", "FILE", flags.output, "FILE.json, .jsonl or .csv; - is JSON on stdout")
@@ -121,7 +122,6 @@ void add_forecast_options(Command& command, ForecastFlags& flags) {
       .option("--plot", "FILE", flags.plot,
               "chart of the forecast: FILE.svg or FILE.html; --quantiles selects the bands")
       .progress(flags.progress);
-  flags.settings.add_all(command, settings::forecast_fields());
   add_common_options(command, flags.settings);
   command.note(variables_note());
 }
@@ -181,7 +181,7 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
                 {{"--output", flags.output}, {"--json", flags.json}, {"--plot", flags.plot}});
   warn_of_hidden_values(request);
 
-  // A chart needs both ends of its bands, the answer holds only what was asked for.
+  // A chart needs both ends of its bands; the answer has only the levels asked for.
   request.num_quantiles = request.options.quantiles.size();
   if (request.plot) {
     request.bands = flags.settings.given("quantiles")

@@ -36,7 +36,7 @@ std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
 // A file to read, "-" is standard input.
 struct InputFile {
   std::string path;
-  std::string label;  // what ids begin with, where series of several files must be told apart
+  std::string label;  // prefix of ids, where there are several files
 
   std::string name() const { return path == "-" ? "standard input" : path; }
 };

@@ -10,7 +10,7 @@ namespace toto::cli {
 
 void add_serve_options(Command& command, Flags& flags);
 
-struct ServeRequest : server::ServeSettings {  // without what needs a model
+struct ServeRequest : server::ServeSettings {  // without the parts that need a model
   Settings settings;
 };
 

@@ -1,4 +1,4 @@
-// The flags of a command that are rows of a table of settings, and what they say.
+// The flags of a command that are rows of a table of settings, with the values given.
 #pragma once
 
 #include <map>
@@ -36,12 +36,12 @@ class Flags {
   struct Flag {
     std::optional<std::string> text = {};
     bool is_on = false;             // of a switch
-    std::string_view on_text = {};  // what it says then
+    std::string_view on_text = {};  // its text when given
   };
   std::map<std::string, Flag, std::less<>> flags_;  // CLI11 keeps references to the values
 };
 
-// Rows of one command: flags alone, unless a row says more.
+// Rows of one command: flags, and the doors a row adds.
 template <typename Target>
 std::vector<settings::Field<Target>> command_table(std::vector<settings::Field<Target>> rows) {
   for (settings::Field<Target>& row : rows) row.doors |= settings::kFlag;

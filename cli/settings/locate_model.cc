@@ -51,8 +51,8 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-// `repository` is owner/name. The cache keeps one folder a revision and in refs/main which one is
-// current.
+// `repository` is owner/name. The cache keeps one folder per revision; refs/main names the current
+// one.
 fs::path hub_snapshot(const std::string& repository, std::size_t slash) {
   const fs::path folder = hub_cache() / ("models--" + repository.substr(0, slash) + "--" +
                                          repository.substr(slash + 1));
