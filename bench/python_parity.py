@@ -183,7 +183,7 @@ def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) 
     means, drawn, quantiles = (parts[name] for name in ("means", "samples", "quantiles"))
     verdict = {True: "**holds**", False: "**DOES NOT HOLD**"}
     lines = [
-        "# totocpp beside toto-ts",
+        "# totocpp compared with toto-ts",
         "",
         f"One process, one model{kind} loaded by both ({about['name']}: {about['num_parameters'] / 1e6:.1f} million parameters,",
         f"patches of {about['patch_size']}), the same `MaskedTimeseries` of tensors, real series (points of context: {contexts}).",

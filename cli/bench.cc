@@ -155,10 +155,6 @@ double peak_rss_mb() {
   return bytes ? static_cast<double>(*bytes) / 1e6 : NAN;
 }
 
-std::string counted(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 int bench(const BenchFlags& flags) {
   const Shape shape = read_shape(flags);
   if (flags.json) check_writable(*flags.json);

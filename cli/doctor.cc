@@ -91,7 +91,7 @@ Check check_model_files(const LoadedEngine& loaded) {
 }
 
 // The hash of the bundled model is known, so damage is found. In other models only matrices of
-// zeros are; goldens find the rest (docs/verification.md).
+// zeros are; goldens find the rest (docs/correctness.md).
 Check check_weights(const LoadedEngine& loaded) {
   constexpr std::string_view kBundledSha256 =
       "98d159250bb90d5a46de7d6dc2359bf3d26d7ec36f39af607df93e5a56c87aad";

@@ -103,7 +103,7 @@ void add_stress(Arguments& arguments) {
   command.note(
       "Exit code 1 if a limit is broken: MAE more than 5 % from reference, more than 10 replans,\n"
       "slower than 0.8 times reference, memory that grows, numbers that differ between equal\n"
-      "calls. Warnings begin at half of a limit. docs/validation.md has them all.");
+      "calls. Warnings begin at half of a limit. docs/correctness.md has them all.");
   command.run([flags] { return stress(*flags); });
 }
 

@@ -10,7 +10,7 @@
 #include "cli/progress.h"
 #include "cli/settings/locate_model.h"
 #include "cli/settings/settings.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::cli {
 namespace {
@@ -68,7 +68,7 @@ validate::VerifyOptions options_of(const VerifyFlags& flags) {
 int verify(const VerifyFlags& flags) {
   if (flags.report) check_report_name(*flags.report, {""});
   check_outputs({}, {{"--json", flags.json}, {"--report", flags.report}});
-  const validate::Report report =
+  const validate::VerifyReport report =
       run_with_progress("verify", "steps", flags.progress, options_of(flags), validate::verify);
   print_warnings(report.warnings);
   if (!report.trained) {

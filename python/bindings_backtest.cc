@@ -1,5 +1,5 @@
-// A backtest as `toto backtest` runs it. Its files come back as text, for totocpp/backtest.py to
-// make frames of.
+// Runs a backtest as `toto backtest` does. Its files are returned as text; totocpp/backtest.py
+// makes frames of them.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -22,8 +22,7 @@ namespace {
 
 using backtest::SpecField;
 
-// Bars that are in no file: their name in messages, the symbol of a table without a column for it,
-// and the table as CSV.
+// Bars in memory: name for messages, symbol of a table without such a column, CSV text.
 using BarTable = std::tuple<std::string, std::string, nb::bytes>;
 
 backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSpec engine) {

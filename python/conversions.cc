@@ -24,7 +24,7 @@ void copy_if_given(nb::handle object, std::vector<T>& out) {
   if (!object.is_none()) out = copied<T>(nb::cast<Source>(object));
 }
 
-// The axis of variates is there only if the caller knows of variates.
+// An array that shares the forecast's memory; without the variate axis unless has_variates.
 template <std::size_t N>
 Array array_of(const ForecastObject& answer, std::vector<float>& values,
                std::array<std::size_t, N> shape, std::size_t variate_axis) {
@@ -45,7 +45,7 @@ Array per_step(const ForecastObject& answer) {
 Array quantiles(const ForecastObject& answer) {
   Forecast& forecast = *answer.forecast;
   const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
-  // Of an answer that is not filled yet, which only a look at all of Python's objects can find.
+  // An object that is not filled yet; only gc.get_objects() can reach it.
   if (forecast.quantiles.empty())
     return array_of<3>(answer, forecast.quantiles, {0, variates, horizon}, 1);
   const std::size_t levels = forecast.quantiles.size() / (variates * horizon);
@@ -60,7 +60,7 @@ std::optional<Array> samples(const ForecastObject& answer) {
   return array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0);
 }
 
-// The array that kMake makes, made once.
+// The array of kMake, created once.
 template <nb::object ForecastObject::* kKept, auto kMake>
 nb::object once(ForecastObject& answer) {
   nb::object& kept = answer.*kKept;
@@ -68,13 +68,13 @@ nb::object once(ForecastObject& answer) {
   return kept;
 }
 
-// As `forecast.mean += 1` does, with the same array.
+// Setter, for `forecast.mean += 1`.
 template <nb::object ForecastObject::* kKept>
 void replace(ForecastObject& answer, nb::object array) {
   answer.*kKept = std::move(array);
 }
 
-// A forecast from another process, or a copy: its properties by their names.
+// An unpickled or copied forecast, from its properties by name.
 ForecastObject restored(const nb::dict& fields) {
   using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
   const auto mean = nb::cast<Given>(fields["mean"]);

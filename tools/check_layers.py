@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every folder includes only what it may (ARCHITECTURE.md, "Who may include whom")."""
+"""Checks that every folder includes only what it may (ARCHITECTURE.md, "The layers")."""
 
 import re
 import sys

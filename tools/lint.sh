@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Formatting, layers, file sizes and clang-tidy over the whole tree.
+# Formatting, layers, words, file sizes and clang-tidy over the whole tree.
 set -euo pipefail
 mapfile -t sources < <(git ls-files -co --exclude-standard '*.cc' '*.h' '*.inl')
 clang-format-19 --dry-run --Werror "${sources[@]}"
 python3 tools/check_layers.py
+python3 tools/check_words.py --self-test
+python3 tools/check_words.py
+python3 tools/check_links.py
 long=$(wc -l "${sources[@]}" | awk '$1 > 600 && $2 != "total" {print $2 " (" $1 " lines)"}')
 [ -z "$long" ] || { echo "error: over 600 lines: $long" >&2; exit 1; }
 # What the binding includes comes with nanobind, which the package's build gets from Python's registry, too.

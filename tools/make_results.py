@@ -99,7 +99,7 @@ def window_losses(actual: Values, quantiles: Values) -> Values:
 
 
 def score(task: HeldOut, quantiles: Values) -> Score:
-    """Quantiles [window, level, step] against what came; definitions as in docs/evaluation.md."""
+    """Quantiles [window, level, step] against what came; definitions as in docs/accuracy.md."""
     pairs = list(task.pairs())
     actual = np.stack([future for *_, future in pairs])
     losses = window_losses(actual, quantiles)

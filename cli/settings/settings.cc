@@ -272,7 +272,7 @@ std::vector<std::string> model_warnings(const Engine& engine, const std::string&
   std::vector<std::string> warnings = engine.model().warnings;
   if (!engine.model().trained) {
     warnings.push_back(fmt::format(
-        "the model {} is untrained: its weights are random, its numbers are not forecasts", name));
+        "the model {} is untrained: its weights are random and its forecasts meaningless", name));
   }
   return warnings;
 }

@@ -1,4 +1,4 @@
-"""Settings of an engine: arguments, then the variables of the command line, then defaults."""
+"""The settings of an engine: arguments win over environment variables, which win over defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _number(row: Row, name: str, text: str) -> int:
 
 
 class _Said(NamedTuple):
-    """One setting: who said it, and what."""
+    """A setting as it was given, and its origin."""
 
     origin: str
     text: str
@@ -60,7 +60,7 @@ def _said(name: str, value: Any = None) -> _Said | None:
 
 
 def _known(said: _Said, name_of: Callable[[str], str]) -> str:
-    """The name as the library has it; its sentence about an unknown one does not say where that stood."""
+    """The name in the library's spelling. Errors about unknown names get the origin in front."""
     try:
         return name_of(said.text)
     except ValueError as error:
@@ -68,7 +68,7 @@ def _known(said: _Said, name_of: Callable[[str], str]) -> str:
 
 
 def _rollback_switch() -> str | None:
-    """The variable that rolls back to the reference, if one does."""
+    """The variable that forces reference mode, if one is set."""
     if _switch("TOTO_DISABLE_COMPILE"):
         return "TOTO_DISABLE_COMPILE"
     return "TOTO_COMPILE" if _switch("TOTO_COMPILE") is False else None
@@ -80,21 +80,21 @@ def _mode_asked_for(mode: str | None) -> str:
 
 
 def _active_mode(mode: str | None) -> tuple[str, str | None]:
-    """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
+    """The mode, and the variable that forces reference mode, if one does. An argument wins over it."""
     switch = _rollback_switch()
     if switch is not None and mode is not None:
         if mode != "reference":
-            warn(f"{switch} asks for reference mode, but the argument says mode={mode!r}, which wins; leave it out to roll back")
+            warn(f"{switch} asks for reference mode, but the argument mode={mode!r} wins; omit it to roll back")
         switch = None
     return (_mode_asked_for(mode), None) if switch is None else ("reference", switch)
 
 
 class _Rollback:
-    """Makes sure that nothing stops a rollback.
+    """Keeps other settings from stopping a rollback to reference mode.
 
-    While it is active, values that are wrong or that reference mode does not have are ignored, and one
-    warning names them. Not the model and the seed, which change the forecast; and a wrong argument
-    stays a mistake.
+    While a variable forces reference mode, invalid values and values that this mode does not support
+    are ignored, and one warning names them. Model and seed are never ignored: they change the
+    forecast. A wrong argument is always an error.
     """
 
     def __init__(self, switch: str | None) -> None:
@@ -112,7 +112,7 @@ class _Rollback:
             return self._ignore(said, default)
 
     def take_if(self, available: Callable[[str], bool], said: _Said | None, value: str, default: str) -> str:
-        """`value`, or the default if reference mode does not have it; without a rollback the engine refuses it."""
+        """`value`, or the default if a rollback is active and reference mode does not support it."""
         if said is None or self._switch is None or available(value):
             return value
         return self._ignore(said, default)
@@ -165,7 +165,7 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
 
 
 def backend_in_force() -> str:
-    """For reports alone: the kernels are always our own. engine_arguments() has refused what is neither."""
+    """Only for reports: the kernels are always native. engine_arguments() checks the value."""
     found = variable(*ENGINE["backend"].variables)
     return found[1] if found and found[1] in BACKENDS else str(ENGINE["backend"].default)
 
@@ -227,10 +227,10 @@ def engine_arguments(
 
 
 class Travelling(NamedTuple):
-    """What a pickled engine is loaded with: what was asked for here, under the switch of the process over there."""
+    """The arguments of a pickled engine. The process that unpickles it applies its own rollback variable."""
 
     arguments: dict[str, Any]  # of Engine
-    mode: str  # of variables or by default, where no argument names one
+    mode: str  # from variables or the default, if no argument names one
 
     def arguments_here(self) -> dict[str, Any]:
         mode = self.arguments["mode"]
@@ -240,7 +240,7 @@ class Travelling(NamedTuple):
 
 
 def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Travelling:
-    """Of what Engine was given and what engine_arguments() made of it: a rollback here stays here."""
+    """From Engine's arguments and engine_arguments(): a rollback of this process is not pickled."""
     rolled_back = asked["mode"] is None and _rollback_switch() is not None
 
     def wanted(use: Callable[[], str], default: str) -> str:
@@ -259,7 +259,7 @@ def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Tra
         "mode": asked["mode"],
         "dtype": without_rollback("dtype", _native.dtype_name),
         "isa": without_rollback("isa", _native.isa_name),
-        "threads": in_force["threads"] or None,  # as many as there are over there
+        "threads": in_force["threads"] or None,  # None: all cores of the other machine
         "use_kv_cache": in_force["use_kv_cache"],
         "cache": in_force["cache_dir"] or False,
         "plan_cache_size": in_force["plan_cache_size"],

@@ -1,4 +1,4 @@
-"""Backtests: types of settings checked here, all else by the library; results as frames."""
+"""Backtests. Types of settings are checked here, everything else by the library; results are frames."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Backtest:
 
 
 def merged(runs: Sequence[Backtest]) -> Backtest:
-    """Runs of different symbols with the same settings as one, as if all had been given in one call."""
+    """Merges runs of different symbols with the same settings, as if they were one run."""
     symbols: dict[str, Any] = {}
     for run in runs:
         for symbol, part in run.results["symbols"].items():
@@ -167,7 +167,7 @@ def _as_json(value: Any) -> Any:
 
 
 class Table(NamedTuple):
-    """Bars that are in no file, as one would hold them: one reader, one set of rules."""
+    """Bars in memory, as CSV: the same reader and rules as for files."""
 
     name: str  # in results and messages
     symbol: str  # if the table has no column for it
@@ -175,9 +175,9 @@ class Table(NamedTuple):
 
 
 def _local_days_or_utc(times: Any) -> Any:
-    """Times of one zone throughout, where summer time would make two of one.
+    """Times in one zone: summer time would change the offset within a file.
 
-    Days stay those of the exchange, since midnight there may be the day before in UTC; other times are UTC.
+    Dates stay those of the exchange, where midnight may be the day before in UTC; other times become UTC.
     """
     times = list(times)
     if not times or any(getattr(time, "tzinfo", None) is None for time in times):
@@ -219,7 +219,7 @@ def _tables_of(data: Mapping[Any, Any]) -> list[Table]:
 
 
 def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Backtest:
-    """`model` is the caller's name for it: results are passed on, and do not mention this machine."""
+    """`model` is the caller's name for it: results may be published and must not name local paths."""
     for name in settings:
         if name not in KEYWORDS:
             nearest = difflib.get_close_matches(name, KEYWORDS, 1)

@@ -9,7 +9,7 @@ const kInterval = 2000,
   kKept = 150; // samples: five minutes
 const samples = [];
 let timer = 0;
-let watches = 0; // started so far: only the latest continues
+let watches = 0; // number of watches started; only the latest continues
 
 const number = (value, decimals = 0) => formatValue(value, decimals);
 const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
@@ -147,7 +147,7 @@ export function showEngine(status) {
     : "loading the model";
 }
 
-// Whether to ask again: not after the key was refused.
+// Returns whether to ask again: not after the key was refused.
 export async function refresh() {
   try {
     const status = await getJson("/v1/status");
@@ -171,8 +171,8 @@ export function watch(open) {
   const mine = ++watches;
   if (!open) return;
   const again = async () => {
-    const goesOn = document.hidden || (await refresh());
-    if (goesOn && mine === watches) timer = setTimeout(again, kInterval);
+    const continues = document.hidden || (await refresh());
+    if (continues && mine === watches) timer = setTimeout(again, kInterval);
   };
   again();
 }

@@ -41,9 +41,9 @@ struct BacktestSpec {
   std::size_t lag = 1;
   int context = ForecastOptions().max_context;  // points of history used at most
   Transform transform = Transform::pct;
-  // Changes (pct, log) are multiplied by it before the network sees them, its answers divided by
-  // it. Toto's scaler has a smallest scale of about 0.3: fractions of a day look flat to it,
-  // percents (100) do not.
+  // Changes (pct, log) are multiplied by it for the network, and its answers divided by it. Toto's
+  // scaler has a smallest scale of about 0.3: daily changes look flat as fractions, but not as
+  // percents (100).
   double return_scale = 1;
   std::optional<Point> point = {};           // none: median, with samples trimmed_mean_10
   int samples = 0;                           // 0: exact

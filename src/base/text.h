@@ -16,6 +16,9 @@ bool equal_ignoring_case(std::string_view a, std::string_view b);  // ASCII
 std::string lower_case(std::string_view text);                     // ASCII
 std::string upper_case(std::string_view text);                     // ASCII
 
+// "1 step", "2 steps": the plural of `noun` is noun + "s".
+std::string counted(std::int64_t count, std::string_view noun);
+
 // "a, b or c".
 std::string alternatives(std::span<const std::string_view> words);
 

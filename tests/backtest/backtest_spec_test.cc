@@ -32,7 +32,7 @@ std::string complaint(std::string_view json) {
   return {};
 }
 
-TEST(BacktestSpec, ReadsBackAllItWrites) {
+TEST(BacktestSpec, ReadsBackWhatItWrites) {
   const std::string defaults = text_of(write_spec({}));
   EXPECT_EQ(text_of(write_spec(spec_of(defaults))), defaults);
   const std::string odd = text_of(write_spec(spec_of(

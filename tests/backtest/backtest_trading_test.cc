@@ -1,4 +1,4 @@
-// Every strategy and every rule about fills, on bars whose answers were worked out on paper.
+// Every strategy and every fill rule, on bars with results computed by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +10,6 @@
 
 namespace toto::backtest {
 namespace {
-
-constexpr double kExact = 1e-12;
 
 // The bar before the first decision's target closes at 100; `rows` are the target bars.
 tables::Bars after_100(std::vector<Row> rows) {
@@ -396,7 +394,7 @@ TEST(RoundTrip, AlwaysOnTradesBothLegsWithHalfTheMoneyEach) {
   EXPECT_NEAR(crypto.trades[0].net_return, 2 * long_return, kExact);
 }
 
-TEST(RoundTrip, PricesThatAreNonePlaceNoOrder) {
+TEST(RoundTrip, InvalidPricesPlaceNoOrder) {
   const tables::Bars bars = after_100({{100, 106, 94, 101}});
   const double infinite = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(run(parse_strategy("highlow"), bars, {make_forecast(101, -5, 105)}).trades.empty());

@@ -78,7 +78,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("toto-mini", page.text("#engine"))
         self.assertEqual(page.run("document.querySelectorAll('#plot .t-band').length"), 2)
         self.assertEqual(page.run("document.querySelectorAll('#values tbody tr').length"), 24)
-        # Bars go on after holidays: the first step is the first weekday after the last bar.
+        # Bars continue after holidays: the first step is the first weekday after the last bar.
         self.assertEqual(page.text("#values tbody tr td"), "2026-08-06")
         # The pointer reads values and bands, with their dates.
         box = page.place("#plot")
@@ -152,7 +152,7 @@ class PageTest(unittest.TestCase):
             path.write_text(small_table(60), encoding="utf-8")
             page.upload("#file", path)
             page.wait("document.querySelector('#subtitle').textContent.includes('chosen.csv')")
-        # Refusals are shown to the person and, as failed requests, on the console: nothing else is.
+        # Refusals are shown to the user and, as failed requests, on the console; nothing else is.
         self.assertTrue(all("400" in problem for problem in page.problems), page.problems)
 
     def test_sliders_request_quantiles_and_files_can_be_saved(self):
@@ -196,7 +196,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("Strategies against buy-hold", text)
         self.assertIn("No lookahead", text)
         self.keep(page, "backtest")
-        self.check_clean(page)  # the report's own style and script are admitted, too
+        self.check_clean(page)  # the report's own style and script are allowed too
         page.choose("#windows", "0")
         page.click("#backtest-run")
         page.wait("!document.querySelector('#backtest-error').hidden")
@@ -232,7 +232,7 @@ class PageTest(unittest.TestCase):
         page.click("#mode-switch")  # no key was given to this server
         page.wait("document.querySelector('#mode-state').textContent.includes('--api-key')")
         self.keep(page, "status-refused")
-        if SCREENSHOTS:  # some life in it
+        if SCREENSHOTS:  # some load for the charts
             page.run("document.querySelector('#mode-state').textContent = ''")
             page.resize(1280, 590)
             for number in range(20):
@@ -297,7 +297,7 @@ class PageTest(unittest.TestCase):
         page.wait(FORECAST_SHOWN)
         self.assertIn("AirPassengers", page.text("#subtitle"))
         self.assertIn("36 steps", page.text("#subtitle"))
-        # A slider moved meanwhile neither ends the reading nor brings the old table back.
+        # Moving a slider now neither stops the reading nor restores the old table.
         page.run("window.hold = true")
         page.choose("#sample", "BTCUSD")
         page.wait("!window.hold")
@@ -365,7 +365,7 @@ class PageTest(unittest.TestCase):
             "plot",
         ):
             self.assertIn(name, order)
-        # Focus is visible, the chart speaks.
+        # Focus is visible, the chart announces values.
         self.assertIn("solid", page.run("getComputedStyle(document.activeElement).outlineStyle"))
         self.assertIn("6 Aug 2026: Median", page.run("plot.getAttribute('aria-valuetext')"))
         page.key("ArrowRight")
@@ -399,7 +399,7 @@ class PageTest(unittest.TestCase):
         page.wait(
             "!document.querySelector('#status').hidden && document.querySelector('#cards').textContent.includes('p99')"
         )
-        # Everything a person can operate has a name.
+        # Every control has a name.
         nameless = page.run(
             "[...document.querySelectorAll('button, input, select, iframe, [tabindex]')].filter(item =>"
             "!(item.textContent.trim() || item.labels?.length || item.ariaLabel || item.title)).map(item => item.outerHTML)"

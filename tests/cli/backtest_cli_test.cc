@@ -74,8 +74,8 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
         "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
-  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars a year")) << result.out;
-  EXPECT_TRUE(has(report, "AAA: stock, 252 bars a year"));
+  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars per year")) << result.out;
+  EXPECT_TRUE(has(report, "AAA: stock, 252 bars per year"));
 }
 
 TEST_F(BacktestTest, TheReportAsksForNothingFromAnywhere) {
@@ -99,7 +99,7 @@ TEST_F(BacktestTest, SeveralSymbolsAreSummedUp) {
   bars("BBB.csv", 120, 2);
   const Result result = backtest({"AAA.csv", "BBB.csv", "--windows", "10", "--no-lag-test"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars a year")) << result.out;
+  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars per year")) << result.out;
   EXPECT_TRUE(has(result.out, "2 symbols")) << result.out;
   EXPECT_TRUE(has(result.out, "portfolio")) << result.out;
   const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");

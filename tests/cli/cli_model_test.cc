@@ -255,8 +255,8 @@ TEST_F(ModelTest, BenchMeanAndTable) {
   EXPECT_TRUE(has(table.out, "1 series of 1 variate, 512 points of context, 1 step ahead"))
       << table.out;
   EXPECT_EQ(table.err,
-            "warning: the model tiny is untrained: its weights are random, its numbers are "
-            "not forecasts\n");
+            "warning: the model tiny is untrained: its weights are random and its "
+            "forecasts meaningless\n");
 }
 
 TEST_F(ModelTest, EveryCommandSaysWhatIsWrongWithTheModel) {

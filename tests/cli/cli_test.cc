@@ -1,5 +1,5 @@
 // The command as a whole: help, wrong usage, settings and their variables, what the shell sees.
-#include "cli_fixture.h"
+#include "settings_fixture.h"
 
 #include "base/threads.h"
 
@@ -65,23 +65,6 @@ TEST_F(CliTest, NearMissesAreNamed) {
   const std::string far = error_line(run({"forecast", "x.csv", "--bogus"}));
   EXPECT_EQ(far, "error: unknown option \"--bogus\"; see `toto forecast --help`\n");
 }
-
-class SettingsTest : public CliTest {
- protected:
-  void SetUp() override { file("in.csv", wide_csv(40)); }
-  Result forecast(std::vector<std::string> more, const Environment& environment = {}) {
-    std::vector<std::string> words = {"forecast", "in.csv", "--horizon", "3", "--json", "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words, environment);
-  }
-  std::string mode(const Environment& environment, std::vector<std::string> more = {}) {
-    return at(at(json_of(forecast(std::move(more), environment)), "engine"), "mode").string;
-  }
-  void expect_wrong(const Environment& environment, std::string_view fragment) {
-    const std::string& name = environment.begin()->first;
-    expect_refusal(2, {name, fragment}, {"forecast", "in.csv"}, environment);
-  }
-};
 
 TEST_F(SettingsTest, ModeComesFromFlagThenVariablesThenDefault) {
   EXPECT_EQ(mode({}), "default");

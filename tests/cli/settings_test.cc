@@ -4,30 +4,11 @@
 
 #include <set>
 
-#include "cli_fixture.h"
+#include "settings_fixture.h"
 #include "toto/toto.h"
 
 namespace toto::cli {
 namespace {
-
-class SettingsTest : public CliTest {
- protected:
-  // The row of `toto config show`.
-  std::pair<std::string, std::string> shown(std::string_view name,
-                                            const std::vector<std::string>& flags = {},
-                                            const Environment& environment = {}) {
-    std::vector<std::string> words = {"config", "show", "--json", "-"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const io::Json json = json_of(run(words, environment));
-    for (const io::Json& row : at(json, "settings").array) {
-      if (at(row, "name").string == name) {
-        return {at(row, "value").string, at(row, "origin").string};
-      }
-    }
-    ADD_FAILURE() << "no setting " << name;
-    return {};
-  }
-};
 
 struct Case {
   const char *key, *flag, *variable, *by_flag, *by_variable, *by_file;

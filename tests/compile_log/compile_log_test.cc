@@ -356,7 +356,7 @@ TEST(CompileLog, HealthyNeedsEvidenceThatLoggingWasOn) {
 // Whoever set the variable, what logged is a process that ran: commands, their failures, documents
 // and what is said about the variable prove nothing.
 TEST(CompileLog, SettingTheVariableIsNoEvidence) {
-  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/production.md");
+  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/correctness.md");
   ASSERT_NE(guide.find("TORCH_LOGS="), std::string::npos);
   for (const std::string& log :
        {std::string("+ TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" python serve.py\n"

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "special_values.h"
 #include "test_model.h"
 #include "trace_values.h"
 
@@ -25,8 +26,6 @@ using testing::made_model;
 using testing::small_config;
 using testing::TemporaryFolder;
 using testing::walk;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 void expect_same(const Forecast& a, const Forecast& b, const std::string& what) {
   const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
@@ -46,7 +45,7 @@ void expect_same(const Forecast& a, const Forecast& b, const std::string& what) 
 std::vector<Series> mixed_batch() {
   std::vector<Series> batch = {walk(1, 100, 1, "a"), walk(2, 37, 3, "b"), walk(3, 8, 1, "c"),
                                walk(4, 260, 2, "d"), walk(5, 1, 1, "e")};
-  batch[0].values[50] = kNan;
+  batch[0].values[50] = kMissing;
   return batch;
 }
 
@@ -325,7 +324,7 @@ TEST_F(EngineTest, MissingValues) {
   const Series whole = walk(22, 60);
   Series gap = whole, filled = whole, line = whole, masked = whole;
   for (const int t : {30, 31, 32}) {
-    gap.values[t] = kNan;
+    gap.values[t] = kMissing;
     filled.values[t] = whole.values[29];
     line.values[t] = static_cast<float>(
         whole.values[29] + (t - 29) / 4.0 * (double(whole.values[33]) - whole.values[29]));
@@ -345,7 +344,7 @@ TEST_F(EngineTest, MissingValues) {
   EXPECT_NE(mean(gap, Missing::mask), mean(gap, Missing::ffill));
 
   Series leading = whole;
-  leading.values.insert(leading.values.begin(), 5, kNan);
+  leading.values.insert(leading.values.begin(), 5, kMissing);
   EXPECT_EQ(mean(leading, Missing::ffill), mean(whole, Missing::ffill));
   // A gap at the start of the context is filled from before it.
   options.max_context = 28;  // begins inside the gap
@@ -409,7 +408,7 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
   Series series = good;
   series.values.clear();
   EXPECT_NE(refusal(series, {}).find("empty"), std::string::npos);
-  series.values.assign(5, kNan);
+  series.values.assign(5, kMissing);
   EXPECT_NE(refusal(series, {}).find("no value"), std::string::npos);
   EXPECT_EQ(refusal(series, {}).rfind("series \"walk\"", 0), 0U);
   series.id.clear();

@@ -2,21 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "forecast/summary.h"
+#include "special_values.h"
 #include "toto/toto.h"
 
 namespace toto {
 namespace {
 
 using Kind = Point::Kind;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void expect_point(std::string_view spec, Kind kind, double a = 0, double b = 0) {
   SCOPED_TRACE(spec);
@@ -193,12 +190,12 @@ TEST(NameOf, IsReadBackTheSame) {
 
 TEST(CheckPoint, RefusesWhatNoSpecificationCouldSay) {
   EXPECT_NO_THROW(check_point({}));
-  EXPECT_NO_THROW(check_point({Kind::median, kNan, kNan}));  // unused numbers do not matter
+  EXPECT_NO_THROW(check_point({Kind::median, kMissing, kMissing}));  // unused numbers do not matter
   for (const Point point :
-       {Point{Kind::quantile, kNan}, Point{Kind::quantile, kInfinity},
-        Point{Kind::trimmed_mean, kNan}, Point{Kind::mean_plus_std, kInfinity},
-        Point{Kind::mean_plus_std, kNan}, Point{Kind::mean_quantile_mix, 0.5, kNan},
-        Point{Kind::quantile_plus_std, 0.5, kNan},
+       {Point{Kind::quantile, kMissing}, Point{Kind::quantile, kInfinity},
+        Point{Kind::trimmed_mean, kMissing}, Point{Kind::mean_plus_std, kInfinity},
+        Point{Kind::mean_plus_std, kMissing}, Point{Kind::mean_quantile_mix, 0.5, kMissing},
+        Point{Kind::quantile_plus_std, 0.5, kMissing},
         Point{Kind::quantile_plus_std, 0.5, -kInfinity}}) {
     EXPECT_NE(refusal([&] { check_point(point); }), "");
   }

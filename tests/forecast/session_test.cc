@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
+#include "special_values.h"
 #include "test_model.h"
 
 namespace toto {
@@ -16,7 +16,6 @@ using testing::small_config;
 using testing::TemporaryFolder;
 using testing::walk;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr int kPatch = 8;  // of small_config()
 
 // Steps [begin, end) of every variate.
@@ -127,8 +126,9 @@ TEST_F(SessionTest, MissingValuesFillAsTheyWouldAfresh) {
   Series whole = walk(5, 160, 2);
   // A variate that begins late, gaps inside, and one at the end of the context that a later point
   // closes: filling in a line then changes what was already forecast from.
-  for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kNan;
-  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79}) whole.values[160 + t] = kNan;
+  for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kMissing;
+  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79})
+    whole.values[160 + t] = kMissing;
   // 64 points, four times a patch, two single points, two patches: 8 + 4 + 13 + 13 + 2.
   constexpr int kWithoutChanges = 40;
   for (const Missing missing : {Missing::ffill, Missing::linear, Missing::mask}) {

@@ -1,5 +1,6 @@
 // Numbers from samples against NumPy and PyTorch, and the point forecasts of both kinds.
 #include "forecast/summary.h"
+#include "special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +14,6 @@
 
 namespace toto {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 const std::vector<float> kValues = {0.1F,  -3.25F, 7.5F, 2.0F,  2.0F,
                                     11.0F, -0.7F,  5.5F, 1e-3F, 4.25F};
@@ -109,10 +107,10 @@ TEST(SampleSummary, OfNothingOrNanIsNan) {
 TEST(SampleSummary, RefusesLevelsAndSharesThatAreNone) {
   std::vector<float> values = kValues;
   const SampleSummary summary(values);
-  for (const double p : {-0.1, 1.1, kNan}) EXPECT_TRUE(std::isnan(summary.quantile(p)));
+  for (const double p : {-0.1, 1.1, double{kMissing}}) EXPECT_TRUE(std::isnan(summary.quantile(p)));
   EXPECT_TRUE(std::isnan(summary.trimmed_mean(0.5, 0.5)));
   EXPECT_TRUE(std::isnan(summary.trimmed_mean(-0.1, 0)));
-  EXPECT_TRUE(std::isnan(summary.trimmed_mean(0, kNan)));
+  EXPECT_TRUE(std::isnan(summary.trimmed_mean(0, kMissing)));
 }
 
 TEST(SampleSummary, InfinitiesStayWhereTheyAre) {
@@ -131,7 +129,7 @@ TEST(SampleSummary, SumsInDouble) {
   EXPECT_NEAR(summary.mean(), (1e7 + 999'999.0 * 0.1F) / 1e6, 1e-9);
 }
 
-class PointOf : public testing::Test {
+class PointOf : public ::testing::Test {
  protected:
   using Kind = Point::Kind;
 

@@ -17,7 +17,7 @@ namespace {
 
 // What the parser must say to each bad_*.json of the corpus; tools/make_corpus.py says what they
 // are.
-const std::map<std::string, std::string_view> kBadFiles = {
+const std::map<std::string, std::string_view> kBadJson = {
     {"bad_empty", "line 1, column 1: there is no value"},
     {"bad_blank", "there is no value"},
     {"bad_only_byte_order_mark", "there is no value"},
@@ -82,11 +82,11 @@ TEST(Json, RefusesEveryBadFileOfTheCorpusAndAcceptsTheRest) {
       continue;
     }
     ++num_bad;
-    ASSERT_TRUE(kBadFiles.contains(name));
-    expect_error(ErrorCode::corrupt_file, {name, "line ", kBadFiles.at(name)},
+    ASSERT_TRUE(kBadJson.contains(name));
+    expect_error(ErrorCode::corrupt_file, {name, "line ", kBadJson.at(name)},
                  [&] { parse_json(seed(name), name); });
   }
-  EXPECT_EQ(num_bad, kBadFiles.size());
+  EXPECT_EQ(num_bad, kBadJson.size());
 }
 
 TEST(Json, KeepsKindsAndOrder) {

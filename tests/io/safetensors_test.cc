@@ -41,7 +41,7 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 // What must be said to each bad_*.safetensors of the corpus; tools/make_corpus.py says what they
 // are.
-const std::map<std::string, std::vector<std::string_view>> kBadFiles = {
+const std::map<std::string, std::vector<std::string_view>> kBadCheckpoints = {
     {"bad_empty_file", {"holds 0 bytes, expected at least 8"}},
     {"bad_five_bytes", {"holds 5 bytes, expected at least 8"}},
     {"bad_length_0", {"the header's length is 0"}},
@@ -143,14 +143,14 @@ TEST_F(SafetensorsTest, RefusesEveryBadFileOfTheCorpusAndAcceptsTheRest) {
       continue;
     }
     ++num_bad;
-    ASSERT_TRUE(kBadFiles.contains(name));
+    ASSERT_TRUE(kBadCheckpoints.contains(name));
     const bool is_known_type = name.starts_with("bad_dtype_f") || name == "bad_dtype_c64";
-    for (const std::string_view fragment : kBadFiles.at(name)) {
+    for (const std::string_view fragment : kBadCheckpoints.at(name)) {
       expect_error(is_known_type ? ErrorCode::unsupported : ErrorCode::corrupt_file,
                    {path, fragment}, [&] { Safetensors::open(path); });
     }
   }
-  EXPECT_EQ(num_bad, kBadFiles.size());
+  EXPECT_EQ(num_bad, kBadCheckpoints.size());
 }
 
 TEST_F(SafetensorsTest, ReadsWhatTheHeaderSays) {

@@ -1,4 +1,4 @@
-"""Toto, TotoForecaster and TotoPipeline as those call them who come from PyTorch."""
+"""Toto, TotoForecaster and TotoPipeline as called by code written for PyTorch."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class CompileSwitches(Said):
         for off in ({"torch_compile": False}, {"compile_mode": "reference"}):
             mode, dtype, (sentence,) = self.mode(torch_dtype="bfloat16", **off)
             self.assertEqual((mode, dtype), ("reference", "f32"))
-            self.assertIn("torch_dtype='bfloat16' has no meaning in reference mode", sentence)
+            self.assertIn("torch_dtype='bfloat16' is ignored: reference mode", sentence)
         with mock.patch.dict(os.environ, {"TOTO_DTYPE": "int8"}):
             mode, dtype, (sentence,) = self.mode(torch_compile=False)
             self.assertEqual((mode, dtype), ("reference", "f32"))
-            self.assertIn("TOTO_DTYPE='int8' has no meaning in reference mode", sentence)
+            self.assertIn("TOTO_DTYPE='int8' is ignored: reference mode", sentence)
         self.assertEqual(self.mode(torch_compile=False, torch_dtype="float64"), ("reference", "f64", []))
 
     def test_pytorchs_other_name_of_max_autotune(self) -> None:
@@ -111,7 +111,7 @@ class Loading(Said):
         with self.assertRaisesRegex(TypeError, "both given"):
             Toto.from_pretrained("toto-mini", model_id="toto-mini")
         _, (sentence,) = self.said(lambda: Toto.from_pretrained("toto-mini", proxies={"http": "x"}))
-        self.assertIn("proxies={'http': 'x'} has no meaning here", sentence)
+        self.assertIn("proxies={'http': 'x'} is ignored", sentence)
         with tempfile.TemporaryDirectory() as folder:
             snapshot = Path(folder) / "models--a--b" / "snapshots" / "main"
             snapshot.parent.mkdir(parents=True)
@@ -131,7 +131,7 @@ class Loading(Said):
 
 class Forecaster(unittest.TestCase):
     def test_collated_batches(self) -> None:
-        """torch's default_collate makes one number a series of what is one for all."""
+        """torch's default_collate repeats a common number for each series."""
         series = np.stack([np.stack([wave(96), wave(96, level=3)])] * 2)
         inputs = MaskedTimeseries(series, np.ones(series.shape, bool), np.zeros(series.shape))
         forecaster = TotoForecaster(engine())

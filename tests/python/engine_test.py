@@ -1,4 +1,4 @@
-"""Engine: what goes in, what comes out, and that it is the command's own answer."""
+"""Engine: inputs, outputs, and equality with the command."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Shapes(unittest.TestCase):
         np.testing.assert_array_equal(forecast.mean[1], future[0])
 
     def test_quantiles_that_were_not_asked_for(self) -> None:
-        with self.assertRaisesRegex(ValueError, r"quantile 0.25 was not asked for.*0\.1"):
+        with self.assertRaisesRegex(ValueError, r"quantile 0.25 was not requested.*0\.1"):
             engine().forecast(wave(), 3).quantile(0.25)
         sampled = engine().forecast(wave(), 3, samples=100)
         np.testing.assert_allclose(sampled.quantile(0.25), np.quantile(sampled.samples, 0.25, axis=0), rtol=1e-6)
@@ -81,7 +81,7 @@ class Shapes(unittest.TestCase):
 
 
 class SameBits(unittest.TestCase):
-    """Whatever the numbers came as."""
+    """The same numbers for every type of input."""
 
     def test_kinds_of_input(self) -> None:
         values = np.round(wave(200) * 8)  # whole numbers, exact in every type
@@ -117,7 +117,7 @@ class SameBits(unittest.TestCase):
         np.testing.assert_array_equal(engine().forecast(masked, 5).mean, expected)
 
     def test_the_short_way_and_the_long_way(self) -> None:
-        """Usual inputs are read in C++, others in Python; naming the series takes the long way."""
+        """Plain inputs are read in C++, others in Python; ids force the Python way."""
         values = np.round(wave(60) * 64) / 64
         table = np.stack([values, values + 1, values - 3])
         raw = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:]
@@ -180,7 +180,7 @@ class SameBits(unittest.TestCase):
             _ = engine().forecast(wave(), 5).avarage
 
     def test_calls_of_all_sizes_after_each_other(self) -> None:
-        """They hand their memory on; nothing else."""
+        """Calls reuse memory and nothing else."""
         long, short, none = wave(300), wave(7, level=3), np.full(4, np.nan)
         kept = []
         for given in ([long, short], long, [short] * 5, short, [long, none], none, [short, long, long], [[1.0, 2.0]], long):
@@ -263,7 +263,7 @@ class Streams(unittest.TestCase):
 
 
 class _Tensor:
-    """Gives its values by DLPack and in no other way, as tensors of other libraries do."""
+    """Exports values only by DLPack, like tensors of other libraries."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -283,14 +283,14 @@ class Refusals(unittest.TestCase):
     def test_wrong_kinds_are_type_errors(self) -> None:
         self.refused(TypeError, "the series is str", "1,2,3", 3)
         self.refused(TypeError, "expected a list or an array", 3.5, 3)
-        self.refused(TypeError, "no number", np.array([1, "x"], object), 3)
+        self.refused(TypeError, r"holds text \('x'\), expected numbers", np.array([1, "x"], object), 3)
         self.refused(TypeError, "complex128", wave().astype(complex), 3)
         self.refused(TypeError, "datetime64", np.array(["2020-01-01"], "M8[D]"), 3)
         self.refused(TypeError, "horizon is 1.5", wave(), 1.5)
         self.refused(TypeError, "horizon is True", wave(), True)
         self.refused(TypeError, "quantiles is 0.5", wave(), 3, quantiles=0.5)
         self.refused(TypeError, "the series holds text, expected numbers", [1.0, "x"], 3)
-        self.refused(TypeError, "series 1 holds something that is no number", [wave(), [1.0, {}]], 3)
+        self.refused(TypeError, "series 1 holds {}, expected numbers", [wave(), [1.0, {}]], 3)
         self.refused(TypeError, "^the series is None, expected a list or an array of numbers$", None, 3)
         self.refused(TypeError, "^series 1 is 1.0, expected a list or an array", [wave(), 1.0], 3)
         self.refused(TypeError, "^series 1 is None, expected a list or an array", [[1.0], None], 3)
@@ -314,7 +314,7 @@ class Refusals(unittest.TestCase):
 
     def test_wrong_kinds_that_only_the_library_sees(self) -> None:
         for wrong in (Input(1, wave()[np.newaxis]), Input("", wave())):
-            with self.assertRaisesRegex(TypeError, "^an argument is of the wrong kind"):
+            with self.assertRaisesRegex(TypeError, "^an argument has the wrong type"):
                 engine().forecast_inputs([wrong], 3)
 
     def test_wrong_values_are_value_errors(self) -> None:
@@ -350,7 +350,7 @@ class Refusals(unittest.TestCase):
             self.refused(MemoryError, r"the series needs \d+ MB and \d+ MB are free", huge, 3)
 
     def test_a_batch_is_refused_as_a_whole(self) -> None:
-        """Series that are small, each for itself. Without memory to spare: a failure must not take the machine's."""
+        """Many small series. Memory is limited: a failure must not exhaust the machine's."""
         code = (
             "import resource, numpy as np, totocpp\n"
             "engine = totocpp.Engine.from_pretrained(cache=False)\n"
@@ -410,7 +410,7 @@ class Settings(unittest.TestCase):
         answer = engine().forecast(wave(96), 2, quantiles=np.arange(0.1, 1, 0.1))
         self.assertEqual(list(answer.quantiles), [f"0.{i}" for i in range(1, 10)])
 
-    def test_the_rollback_leaves_aside_what_would_stop_it(self) -> None:
+    def test_a_rollback_ignores_settings_that_would_stop_it(self) -> None:
         wrong = {
             "TOTO_THREADS": "x",
             "TOTO_ISA": "sse9",
@@ -431,7 +431,7 @@ class Settings(unittest.TestCase):
                 for said in (*(f'{n} ("{v}")' for n, v in wrong.items() if n != "TOTO_COMPILE_MODE"), 'TOTO_DTYPE ("int8")'):
                     self.assertIn(said, sentence)
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
-            with self.assertWarnsRegex(UserWarning, 'dtype \\("bf16"\\) is ignored'):  # there is such a type
+            with self.assertWarnsRegex(UserWarning, '; dtype \\("bf16"\\) is ignored'):  # there is such a type
                 self.assertEqual(totocpp.Engine.from_pretrained(dtype="bf16").dtype, "f32")
             with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # there is none: a mistake
                 totocpp.Engine.from_pretrained(dtype="int9")
@@ -476,7 +476,7 @@ class Verify(unittest.TestCase):
             engine().verify(golden=GOLDEN / "none", golden_only=True)
 
     def test_the_networks_answer_is_pytorchs(self) -> None:
-        """Through the drop-in, within the bound of docs/verification.md."""
+        """Through the drop-in, within the bound of docs/correctness.md."""
         checked = 0
         for path in sorted(GOLDEN.glob("*/case.safetensors")):
             case, about = read_safetensors(path)

@@ -1,4 +1,4 @@
-"""Calls that are still running when a signal's handler wants the engine, or when the interpreter ends."""
+"""Calls that are running when a signal handler uses the engine, or when the interpreter exits."""
 
 from __future__ import annotations
 

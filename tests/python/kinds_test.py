@@ -1,4 +1,4 @@
-"""What counts as numbers, how they are rounded, and what is said of those that are wrong."""
+"""Accepted numbers, their rounding, and the messages about wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call costs beyond the library's own part of it. bench/python_overhead.py has the figures."""
+"""The cost of a call in addition to the library's part. bench/python_overhead.py has the figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def calls_made(call: Callable[[], Any]) -> list[str]:
 
 
 def best_overhead(call: Callable[[], Any], calls: int = 300) -> float:
-    """Microseconds, in the best of many calls: what others do on the machine only adds to it."""
+    """Microseconds, the best of many calls: other load on the machine only adds to it."""
     best = float("inf")
     for _ in range(calls):
         start = time.perf_counter()
@@ -52,7 +52,7 @@ def resident() -> int:
 
 
 def python_method(series: Any, horizon: int = 64, *, quantiles: Any = (), samples: int | None = None) -> Any:
-    """About what the interpreter has to do for any call."""
+    """About the interpreter's work for any call."""
     asked = (horizon, quantiles, samples)
     return asked if series is not None else None
 

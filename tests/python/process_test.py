@@ -77,7 +77,7 @@ class Forks(unittest.TestCase):
         busy.start()
         time.sleep(0.05)
         child = os.fork()
-        if child == 0:  # the lock of the parent's engine is held, by nobody here
+        if child == 0:  # the lock of the parent's engine is held by a thread that does not exist here
             same = np.array_equal(_samples(), expected)
             os._exit(0 if same else 1)
         _, status = os.waitpid(child, 0)
@@ -160,11 +160,11 @@ class Forks(unittest.TestCase):
 
 
 class Pickles(unittest.TestCase):
-    """An engine comes back as it was asked for; only the switch of the process it comes to rolls it back."""
+    """An unpickled engine has its original options; only the receiving process's variable rolls it back."""
 
     def sent(self, variables: dict[str, str], **arguments: Any) -> bytes:
         with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a rollback leaves aside
+            warnings.simplefilter("ignore")  # of what a rollback ignores
             return pickle.dumps(totocpp.Engine.from_pretrained(**arguments))
 
     def received(self, pickled: bytes, **variables: str) -> tuple[str, str]:
@@ -255,7 +255,7 @@ class Interrupts(unittest.TestCase):
 
 class Memory(unittest.TestCase):
     def test_forecasts_and_their_arrays_go(self) -> None:
-        """Also if arrays were taken: nanobind tells at the end what is left, and memory shows it."""
+        """Also if arrays were used: nanobind reports leaks at exit, and memory shows them."""
         code = (
             "import resource, numpy as np, totocpp\n"
             "engine = totocpp.Engine.from_pretrained()\n"

@@ -1,4 +1,4 @@
-"""Every argument that others rely on: its name, its place, its default."""
+"""The public arguments: names, positions, defaults."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Signatures(unittest.TestCase):
             self.assertIsInstance(inspect.getattr_static(totocpp.Forecast, name), property, name)
 
     def test_types_of_options(self) -> None:
-        """What type checkers read is what there is."""
+        """Type hints match the signatures."""
         from totocpp._options import BacktestSettings, ForecastOptions
         from totocpp.backtest import KEYWORDS
 

@@ -8,9 +8,6 @@
 namespace toto::server {
 namespace {
 
-const std::string kForecast =
-    R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7, 8, 9]}], "horizon": 4})";
-
 class Http : public ServerTest {};
 
 TEST_F(Http, RefusesWhatIsNotARequest) {

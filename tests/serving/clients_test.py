@@ -72,7 +72,7 @@ class Clients(unittest.TestCase):
 
     def triton(self):
         client = triton.InferenceServerClient(f"127.0.0.1:{self.port}")
-        return client, {"Authorization": f"Bearer {KEY}"}  # copied for infer, which adds to what it is given
+        return client, {"Authorization": f"Bearer {KEY}"}  # a copy for infer, which adds headers
 
     def nixtla(self):
         return NixtlaClient(api_key=KEY, base_url=f"http://127.0.0.1:{self.port}", max_retries=1)
@@ -206,7 +206,7 @@ class Clients(unittest.TestCase):
         found = answer[(answer["unique_id"] == "a") & (answer["ds"] == "2022-12-01")]
         self.assertTrue(bool(found["anomaly"].iloc[0]))
         self.assertLess(answer["anomaly"].mean(), 0.2)
-        # Window after window of what the model forecasts in one go, each from all that was before it.
+        # Consecutive windows of one exact block, each from all values before it.
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/model_params", headers={"Authorization": f"Bearer {KEY}"})
         with urllib.request.urlopen(request) as reply:

@@ -30,7 +30,7 @@ ADDED_LABELS = {"job", "instance", "le"}  # by Prometheus; by histograms
 
 
 def read_yaml(text):
-    """What the rules are written in: mappings, lists of mappings, plain and quoted scalars, and blocks after `|`."""
+    """The subset of YAML in the rules: mappings, lists of mappings, plain and quoted scalars, blocks after `|`."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     indent = lambda line: len(line) - len(line.lstrip())
 
@@ -154,7 +154,7 @@ class Deploy(unittest.TestCase):
             used[rule["alert"]] = self.check_expression(rule["expr"].replace("offset 6h", ""))
         shadow = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
         self.assertIn("toto_shadow_deviation > toto_shadow_deviation_bound", shadow)
-        # What it says is a deviation, of an engine that answers: not after a rollback.
+        # The deviation of the engine in use: not after a rollback.
         self.assertRegex(shadow, r"\)\s+and toto_shadow_enabled == 1$")
         self.assertNotIn("increase", shadow)
         self.assertIn("toto_shadow_enabled", used["TotoShadowNotChecking"])
@@ -237,8 +237,19 @@ class Deploy(unittest.TestCase):
 
     def test_the_image_is_built_from_what_there_is(self):
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-        for source in re.findall(r"^COPY (?!--)(\S+) ", text, re.MULTILINE):
-            self.assertTrue((ROOT / source).exists(), source)
+        with tempfile.TemporaryDirectory() as folder:
+            for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE):
+                *sources, target = line.split()
+                for source in sources:
+                    copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                    place = Path(folder) / target / Path(source).name if target.endswith("/") else Path(folder) / target
+                    place.parent.mkdir(exist_ok=True)
+                    copy(ROOT / source, place)
+            # Configures, and a dry run of the build finds every file it needs.
+            configure = ["cmake", "-S", folder, "-B", f"{folder}/build", "-G", "Ninja", "-DTOTO_BUILD_TESTS=OFF"]
+            for command in (configure, ["ninja", "-C", f"{folder}/build", "-n", "toto", "toto_cli"]):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         rules = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
         for folder, rest in re.findall(r"^install\(DIRECTORY (\w+)/(.*)\)$", rules, re.MULTILINE):
             self.assertTrue("OPTIONAL" in rest or f"\nCOPY {folder} " in text, f"{folder} is installed from nowhere")

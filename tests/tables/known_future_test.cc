@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io_fixture.h"
+#include "series_fixture.h"
 #include "tables/series_file.h"
 
 namespace toto::tables {
@@ -12,10 +13,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-InputData read(std::string_view text, const ReadOptions& options = {}) {
-  io::MemorySource source(text);
-  return read_series(source, "data.csv", options);
-}
 const std::string_view kHistory =
     "date,sales,price,holiday\n2024-01-01,1,10,0\n2024-01-02,2,11,0\n2024-01-03,3,12,1\n";
 

@@ -10,14 +10,10 @@
 #include <vector>
 
 #include "io_fixture.h"
+#include "series_fixture.h"
 
 namespace toto::tables {
 namespace {
-
-InputData read(std::string_view text, const ReadOptions& options = {}) {
-  io::MemorySource source(text);
-  return read_series(source, "data.csv", options);
-}
 
 void expect_refused(std::string_view text, const ReadOptions& options,
                     std::initializer_list<std::string_view> fragments) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "io_fixture.h"
+#include "series_fixture.h"
 #include "tables/series_file.h"
 #include "tables/series_folder.h"
 #include "tables/series_table.h"
@@ -20,11 +21,6 @@ std::optional<InputData> stream(std::string_view text, const ReadOptions& option
       style);
   if (data) data->series = std::move(series);
   return data;
-}
-
-InputData read(std::string_view text, const ReadOptions& options = {}) {
-  io::MemorySource source(text);
-  return read_series(source, "data.csv", options);
 }
 
 void expect_same(const InputData& a, const InputData& b) {

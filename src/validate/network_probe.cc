@@ -1,4 +1,4 @@
-#include "validate/network.h"
+#include "validate/network_probe.h"
 
 #include <cmath>
 #include <limits>
@@ -6,21 +6,21 @@
 
 #include "base/error.h"
 #include "validate/golden.h"
-#include "validate/verify_parts.h"
+#include "validate/mode_checks.h"
 
 namespace toto::validate {
 namespace {
 
 // The exact forecast of the first patch is the network's own mean, rounded to float32.
-std::string detached(const Probe& probe) {
+std::string detached(const NetworkProbe& probe) {
   const std::vector<float>& mean = probe.forecast.mean;
   const std::vector<double> forecast(mean.begin(), mean.end());
   const std::span<const double> path = path_of(probe.first);
   if (holds(deviation(forecast, path).mean, kRoundingNoise * mean_size(path))) return {};
-  return "the forecast is not the mean of what the network says";
+  return "the forecast is not the network's mean";
 }
 
-// No network says anything below these: df is 2 plus something, scales are positive.
+// The lowest possible values: df is 2 plus a positive number, scales are positive.
 struct Lowest {
   double value;
   bool allowed;
@@ -72,11 +72,11 @@ std::string same_answer(const Trace& a, const Trace& b) {
   return {};
 }
 
-Probe probe_network(Runner& runner, const Series& series) {
+NetworkProbe probe_network(Runner& runner, const Series& series) {
   const int patch = runner.model().facts.patch;
   const auto length = static_cast<int>(series.length());
   const Series other = make_series("another series", 1, length, 0);
-  Probe probe{.first = runner.trace(series, patch), .second = runner.trace(other, patch)};
+  NetworkProbe probe{.first = runner.trace(series, patch), .second = runner.trace(other, patch)};
   const ForecastOptions exact{
       .horizon = patch, .quantiles = {}, .max_context = length, .decode = Decode::mean};
   const std::vector<Forecast> forecasts = runner.forecast(std::span(&series, 1), exact);
@@ -84,8 +84,9 @@ Probe probe_network(Runner& runner, const Series& series) {
   return probe;
 }
 
-Check judge_probe(std::string name, const Probe& ours, const Probe& reference, DType dtype) {
-  for (const Probe* probe : {&reference, &ours}) {
+CheckResult judge_probe(std::string name, const NetworkProbe& ours, const NetworkProbe& reference,
+                        DType dtype) {
+  for (const NetworkProbe* probe : {&reference, &ours}) {
     const std::string whose = probe == &reference && &reference != &ours ? "reference: " : "";
     for (const std::string& wrong : {impossible(probe->first), impossible(probe->second),
                                      same_answer(probe->first, probe->second), detached(*probe)}) {
