@@ -158,8 +158,7 @@ double peak_rss_mb() {
 int bench(const BenchFlags& flags) {
   const Shape shape = read_shape(flags);
   if (flags.json) check_writable(*flags.json);
-  const Settings settings = resolve_settings(flags.settings);
-  check_available(settings);
+  const Settings settings = resolve_available(flags.settings);
   const LoadedEngine loaded = load_engine(settings);
   print_warnings(loaded.warnings);
   const Engine& engine = loaded.engine;

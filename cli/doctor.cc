@@ -220,8 +220,7 @@ std::vector<Check> examine(const Flags& flags) {
     settings.cache_dir = default_cache_dir();
     settings_file();
     cache_dir_known = true;
-    Settings wanted = resolve_settings(flags);
-    check_available(wanted);
+    Settings wanted = resolve_available(flags);
     checks.push_back(check_config(flags));
     settings = std::move(wanted);
   } catch (const Error& error) {

@@ -222,8 +222,7 @@ int evaluate(EvalFlags flags) {
   take_folders(flags);
   check_files(flags);
   const EvalSettings wanted = read_eval_settings(flags.settings);
-  const Settings settings = resolve_settings(flags.settings);
-  check_available(settings);
+  const Settings settings = resolve_available(flags.settings);
   eval::EvalOptions options;
   options.windows = wanted.windows;
   options.forecast = wanted.forecast.options;

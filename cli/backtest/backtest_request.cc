@@ -142,8 +142,7 @@ BacktestRequest make_backtest_request(const BacktestFlags& flags) {
   request.json = flags.json;
   request.reuse_prefixes = !flags.no_prefix_reuse;
   request.progress = flags.progress;
-  request.engine = resolve_settings(engine_flags(flags.settings, given, request.spec));
-  check_available(request.engine);
+  request.engine = resolve_available(engine_flags(flags.settings, given, request.spec));
   request.spec.set_engine(request.engine.model, request.engine.engine);
   request.spec.seed = request.engine.seed;
   return request;

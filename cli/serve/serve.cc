@@ -117,7 +117,7 @@ void reopen_log(server::Service& service, EventLines& events) {
 int serve(const Flags& flags) {
   ServeRequest request = make_serve_request(flags);
   allow_files(request.http.max_connections);
-  for (const std::string& warning : request.settings.warnings) print_warning(warning);
+  print_warnings(request.settings.warnings);
   if (!request.service.access.loopback && request.service.access.api_key.empty()) {
     print_warning(fmt::format(
         "{} is reachable from the network without an API key; anyone can send requests; use "

@@ -75,8 +75,7 @@ void add_serve_options(Command& command, Flags& flags) {
 ServeRequest make_serve_request(const Flags& flags) {
   if (const auto file = find_variable("TOTO_SERVE_CONFIG")) propose_settings_file(file->text);
   ServeRequest request;
-  request.settings = resolve_settings(flags, {.service = true});
-  check_available(request.settings);
+  request.settings = resolve_available(flags, {.service = true});
   read_settings(flags, server::serve_fields(), static_cast<server::ServeSettings&>(request));
   check_tls(flags);
   read_key(flags, request);

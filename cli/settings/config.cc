@@ -67,7 +67,7 @@ int write_switches(const ConfigFlags& flags,
 
 int show(const ConfigFlags& flags) {
   const ConfigReport report = report_config(flags.settings);
-  for (const std::string& warning : report.warnings) print_warning(warning);
+  print_warnings(report.warnings);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
@@ -77,7 +77,7 @@ int status(const ConfigFlags& flags) {
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
   const StatusReport report = report_status(read_env(path), path, exists);
-  for (const std::string& warning : report.warnings) print_warning(warning);
+  print_warnings(report.warnings);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }

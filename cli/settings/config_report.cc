@@ -67,8 +67,7 @@ std::string status_line(const StatusReport& report) {
 }  // namespace
 
 ConfigReport report_config(const Flags& flags) {
-  Settings resolved = resolve_settings(flags);
-  check_available(resolved);
+  Settings resolved = resolve_available(flags);
   resolved.engine = resolve_options(resolved.engine);
   settings::ForecastSettings forecast;
   read_settings(flags, settings::forecast_fields(), forecast);
@@ -135,8 +134,7 @@ StatusReport report_status(const EnvFile& env, std::string path, bool exists) {
     report.rows.push_back(std::move(row));
   }
   try {
-    const Settings settings = resolve_settings({});
-    check_available(settings);
+    const Settings settings = resolve_available({});
     const EngineOptions engine = resolve_options(settings.engine);
     report.warnings = warnings_of(settings);
     report.mode = name_of(engine.mode);

@@ -219,12 +219,14 @@ Settings resolve_settings(const Flags& flags, ResolveOptions options) {
   return resolved;
 }
 
-void check_available(const Settings& settings) {
+Settings resolve_available(const Flags& flags, ResolveOptions options) {
+  Settings settings = resolve_settings(flags, options);
   try {
     resolve_options(settings.engine);
   } catch (const Error& error) {
     throw Error(error.code(), error.what() + origins_outside(settings));
   }
+  return settings;
 }
 
 std::string variables_note() {

@@ -87,9 +87,9 @@ struct ResolveOptions {
 // set with --no-cache.
 Settings resolve_settings(const Flags& flags, ResolveOptions options = {});
 
-// Error(invalid_argument) for a mode, dtype or cache this version does not have, traced to the
-// variable that set it. Needs no model.
-void check_available(const Settings& settings);
+// resolve_settings, and Error(invalid_argument) for a mode, dtype or cache this version does not
+// have, traced to the variable that set it. Needs no model.
+Settings resolve_available(const Flags& flags, ResolveOptions options = {});
 
 // For --help of the commands that forecast.
 std::string variables_note();
