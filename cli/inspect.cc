@@ -20,7 +20,7 @@
 namespace toto::cli {
 namespace {
 
-const int kTypicalContext = ForecastOptions().max_context;
+int typical_context() { return ForecastOptions().max_context; }
 
 // Memory of one mode.
 struct ModeMemory {
@@ -47,7 +47,7 @@ struct Inspection {
 std::vector<ModeMemory> memory_of(const Checkpoint& checkpoint) {
   const Architecture& architecture = checkpoint.architecture();
   const int patch = architecture.facts().patch;
-  const int positions = (kTypicalContext + patch - 1) / patch;
+  const int positions = (typical_context() + patch - 1) / patch;
   const KvLayout layout(architecture.shape());
   const auto megabytes = [](std::size_t count, std::size_t size) {
     return static_cast<double>(count) * static_cast<double>(size) / 1e6;
@@ -187,7 +187,7 @@ std::string text_of(const Inspection& found) {
   }
   if (!found.memory.empty()) {
     text += fmt::format("\nmemory (MB)       weights  cache of a variate with {} points\n",
-                        kTypicalContext);
+                        typical_context());
   }
   for (const ModeMemory& memory : found.memory) {
     text += fmt::format("  {:<10} {:<4}  {:8.1f}  {:9.2f}\n", memory.mode, memory.dtype,
