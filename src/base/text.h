@@ -15,6 +15,7 @@ constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c
 std::string_view trimmed(std::string_view text);                   // without outer blanks and tabs
 bool equal_ignoring_case(std::string_view a, std::string_view b);  // ASCII
 std::string lower_case(std::string_view text);                     // ASCII
+std::string upper_case(std::string_view text);                     // ASCII
 
 std::string alternatives(std::span<const std::string_view> words);  // "a, b or c"
 std::string counted(std::int64_t count, std::string_view noun);     // "1 step", "2 steps"

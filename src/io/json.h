@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,5 +111,9 @@ class JsonWriter {
   std::vector<OpenBracket> levels_;
   bool after_key_ = false;
 };
+
+// A field that is null without a text: none, or an empty one.
+void write_text(JsonWriter& json, std::string_view name, const std::optional<std::string>& text);
+void write_texts(JsonWriter& json, std::string_view name, std::span<const std::string> texts);
 
 }  // namespace toto::io

@@ -207,4 +207,15 @@ std::string JsonWriter::take() {
   return std::exchange(text_, {});
 }
 
+void write_text(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
+  json.key(name);
+  text && !text->empty() ? json.value(*text) : json.null();
+}
+
+void write_texts(JsonWriter& json, std::string_view name, std::span<const std::string> texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
 }  // namespace toto::io

@@ -87,7 +87,7 @@ TEST_F(ForecastTest, LimitsAreRefusedBeforeAnyWork) {
   for (const char* level : {"0", "1", "nan", "1.5", "-0.1", "0.5x", "inf"}) {
     refuse(2, {"--quantiles", "strictly between 0 and 1"}, {"--quantiles", level});
   }
-  refuse(2, {"--quantiles names 0.50 twice"}, {"--quantiles", "0.5,0.50"});
+  refuse(2, {"--quantiles has 0.5 twice"}, {"--quantiles", "0.5,0.50"});
   refuse(2, {"--quantiles", "empty parts"}, {"--quantiles", "0.1,,0.2"});
   refuse(2, {"--context"}, {"--context", "0"});
   refuse(2, {"--decode", "sample, mean"}, {"--decode", "beam"});
