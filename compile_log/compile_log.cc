@@ -16,7 +16,7 @@
 namespace toto::compile_log {
 namespace {
 
-constexpr std::size_t kMaxWriters = 64;  // processes whose records are followed at once
+constexpr std::size_t kMaxWriters = 64;  // processes whose records are followed at the same time
 constexpr std::size_t kMaxNotices = 256;
 
 // The last `folders` + 1 components of a path.

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """clang-tidy over many files in little time: tidy.py BUILD_FOLDER FILE.cc...
 
-Most of clang-tidy's time goes into the headers that all files share, so files of one folder are looked
-at together, as one translation unit, as far as their names do not get in each other's way. Where
-something is found, the files are looked at again one by one: what is reported is what a run over the
-single file reports. Exit code 0: clean; 1: findings, printed.
+Most of clang-tidy's time goes into the headers that all files share, so files of one folder are checked
+together, as one translation unit, as far as their names do not collide. If there is a finding, the files
+are checked again one by one: the report is the same as that of runs over single files. Exit code 0: clean; 1: findings, printed.
 """
 import concurrent.futures
 import json
@@ -40,7 +39,7 @@ def unit_of(build, group):
 
 
 def in_the_way(build, group, flags):
-    """Files of the group that the compiler does not like beside those before them."""
+    """Files of the group that do not compile together with those before them."""
     done = subprocess.run(["clang++-19", *flags, "-w", "-fsyntax-only", "-ferror-limit=0", str(unit_of(build, group))],
                           capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -50,7 +49,7 @@ def in_the_way(build, group, flags):
 
 
 def next_group(build, files, flags):
-    """As many of the files as get along, and the others."""
+    """The files that compile together, and the others."""
     group = files[:GROUP]
     while len(group) > 1 and (blamed := in_the_way(build, group, flags)):
         group = [path for path in group if path not in blamed]
@@ -58,7 +57,7 @@ def next_group(build, files, flags):
 
 
 def findings_in(build, group, flags):
-    """What clang-tidy says of these files, each by itself if there is anything to say."""
+    """The findings of clang-tidy in these files, each checked alone if there are any."""
     unit = unit_of(build, group)
     done = subprocess.run(["clang-tidy-19", "--quiet", f"--config-file={CHECKS}", str(unit), "--", *flags, "-Wno-shadow"],
                           capture_output=True, text=True, check=False)

@@ -242,7 +242,7 @@ void Engine::forecast_into(std::span<const Series> batch, const ForecastOptions&
     impl_->run(batch, options, out, nullptr);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory,
-         "not enough memory for this forecast; use fewer samples or series at once");
+         "not enough memory for this forecast; use fewer samples, or fewer series in one call");
   }
 }
 
@@ -271,7 +271,7 @@ void Engine::forecast_into(std::span<Session* const> sessions, const ForecastOpt
     impl_->run(sessions, options, out);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory,
-         "not enough memory for these sessions; use fewer at once or a smaller max_bytes");
+         "not enough memory for these sessions; use fewer in one call or a smaller max_bytes");
   }
 }
 

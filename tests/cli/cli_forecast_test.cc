@@ -264,7 +264,7 @@ TEST_F(ForecastTest, KnownFutureIsAnInput) {
   file("known.csv", known);
   file("other.csv", other);
   const io::Json json = answer({"in.csv", "--horizon", "40", "--known-future", "known.csv"});
-  ASSERT_EQ(at(json, "series").array.size(), 1u) << "what is known is no answer";
+  ASSERT_EQ(at(json, "series").array.size(), 1u) << "known variates are not forecast";
   EXPECT_EQ(at(entry(json), "id").string, "a");
   const io::Json changed = answer({"in.csv", "--horizon", "40", "--known-future", "other.csv"});
   EXPECT_NE(numbers(at(entry(changed), "mean")), numbers(at(entry(json), "mean")));
@@ -338,7 +338,7 @@ TEST_F(ForecastTest, AbsentWeekdaysAreSaid) {
   EXPECT_EQ(at(entry(json_of(inserted)), "context_length").integer, 52);
 }
 
-TEST_F(ForecastTest, ManySeriesTravelInChunks) {
+TEST_F(ForecastTest, ManySeriesAreForecastInChunks) {
   std::string text = "unique_id,ds,y\n";
   for (int i = 0; i < 600; ++i) {
     for (int t = 1; t <= 4; ++t) {

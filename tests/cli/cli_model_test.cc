@@ -81,9 +81,9 @@ TEST_F(ModelTest, MakeModelRefuses) {
   expect_refusal(2, {"plain"}, {"make-model", "plain", "--config", "mini"});
   // Random weights replace random weights, and nothing else.
   EXPECT_EQ(run({"make-model", "tiny", "--config", "mini"}).exit_code, 0);
-  damage("somebody's work");
+  damage("other work");
   expect_refusal(2, {"tiny", "did not write"}, {"make-model", "tiny", "--config", "mini"});
-  EXPECT_EQ(weights(), "somebody's work");
+  EXPECT_EQ(weights(), "other work");
 }
 
 TEST_F(ModelTest, InspectDescribesAModel) {

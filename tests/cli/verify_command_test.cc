@@ -133,7 +133,7 @@ TEST_F(VerifyCommandTest, HoldsTheNamedModelToTheGolden) {
   EXPECT_EQ(verify("toto-mini", golden("fused_mlp")).exit_code, 1) << "of another shape";
   expect_refusal(3, {"/nope"},
                  {"verify", "--golden", golden("fused_mlp"), "--golden-only", "--model", "/nope"});
-  // Only who names a model means it: a variable may stand in a profile for years.
+  // Only a flag names the model to verify: a variable may be set in a profile for years.
   EXPECT_EQ(run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes", "default"},
                 {{"TOTO_MODEL_ID", "toto-mini"}})
                 .exit_code,
@@ -199,7 +199,7 @@ TEST_F(VerifyCommandTest, Float64IsHeldToADoublesError) {
   EXPECT_TRUE(has(result.out, "PASSED: 8 of 8 checks passed")) << result.out;
 }
 
-// A rollback in force must not narrow what is verified.
+// An active rollback must not narrow what is verified.
 TEST_F(VerifyCommandTest, LooksAtEveryModeWhateverTheVariablesSay) {
   const Result result = run({"verify", "--golden", golden("fused_mlp"), "--golden-only"},
                             {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_COMPILE_MODE", "reference"}});

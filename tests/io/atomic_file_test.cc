@@ -114,7 +114,7 @@ int code_of(const std::function<void()>& call) {
   }
 }
 
-TEST_F(AtomicFileTest, WritesANewFileFlushedAndWithTheUsersMode) {
+TEST_F(AtomicFileTest, CreatesAFileFlushedAndWithTheUsersMode) {
   const mode_t mask = umask(027);
   write_file_atomically(folder_ / "new", "contents");
   umask(mask);

@@ -165,7 +165,7 @@ TEST_F(CheckpointTest, MakeModelReplacesAModelAtomically) {
     EXPECT_EQ(code, ErrorCode::cancelled) << stop;
     EXPECT_EQ(text_of(path + "/config.json"), config);
     EXPECT_EQ(text_of(path + "/model.safetensors"), weights);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 2) << "nothing beside";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 2) << "nothing else";
   }
   std::uint64_t last = 0;
   make_model(other, 2, io::TensorType::f32, path, {.progress = [&](auto done, auto total) {

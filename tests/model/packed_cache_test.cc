@@ -402,7 +402,7 @@ TEST_F(PackedCacheTest, RemovesFilesOfKilledProcesses) {
   fs::last_write_time(old_file, fs::file_time_type::clock::now() - std::chrono::hours(2));
   EXPECT_TRUE(load().was_kept());
   EXPECT_FALSE(fs::exists(old_file));
-  EXPECT_TRUE(fs::exists(new_file)) << "somebody may be writing it";
+  EXPECT_TRUE(fs::exists(new_file)) << "another process may be writing it";
 }
 
 TEST_F(PackedCacheTest, WarnsAboutAnUnusableFolder) {
@@ -429,7 +429,7 @@ TEST_F(PackedCacheTest, OneEntryForAnySpellingOfTheFolder) {
   EXPECT_EQ(odd.find('\xff'), std::string::npos);
 }
 
-TEST_F(PackedCacheTest, LoadingFromSeveralThreadsAtOnce) {
+TEST_F(PackedCacheTest, LoadingFromSeveralThreads) {
   const Loaded expected = load(model_, {.threads = 2});
   std::vector<Loaded> results(8);
   std::vector<std::thread> threads;

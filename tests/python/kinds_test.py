@@ -31,7 +31,7 @@ class Rounding(unittest.TestCase):
 
 
 class Sentences(unittest.TestCase):
-    def test_a_series_of_a_batch_is_named_by_its_place(self) -> None:
+    def test_messages_name_a_series_by_its_index(self) -> None:
         """Counted from 0, as Python does."""
         good, missing = np.arange(5.0), np.full(5, np.nan)
         for batch in ([good] * 500 + [missing] + [good] * 500, np.stack([good] * 500 + [missing])):
@@ -62,7 +62,7 @@ class Sentences(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    def test_several_quantiles(self) -> None:
+    def test_several_quantiles_in_one_call(self) -> None:
         forecast = engine().forecast(wave(), 3, samples=9)
         for levels in ([0.1, 0.9], np.array([0.1, 0.9])):
             np.testing.assert_array_equal(
@@ -74,7 +74,7 @@ class Answers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "quantile 1.5 is outside the interval"):
             forecast.quantile(1.5)
 
-    def test_what_things_say_of_themselves(self) -> None:
+    def test_repr(self) -> None:
         session = engine().session(wave())
         self.assertIn("Session(512 points, Engine('toto-mini'", repr(session))
         self.assertTrue(totocpp.TotoForecaster.__doc__)
