@@ -69,7 +69,8 @@ class PackedWeights {
 // --------------------------------------------------------------------------------------- network
 
 // An optimised network ready to run: weights, kernels and a thread pool. The caller owns cache and
-// workspace. read_context(), read_patch(), step() and position_factors() may be called from several threads together; forward() uses the pool itself, so only one at a time.
+// workspace. read_context(), read_patch(), step() and position_factors() may be called from several
+// threads together; forward() uses the pool itself, so only one at a time.
 class Network {
  public:
   virtual ~Network() = default;
