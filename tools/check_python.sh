@@ -15,7 +15,8 @@ rm -rf "$work/wheel" "$work/venv"
 mkdir -p "$work/wheel"
 [ -x "$work/builder/bin/pip" ] || python3 -m venv "$work/builder"
 "$work/builder/bin/pip" wheel . --quiet --no-deps --wheel-dir "$work/wheel" \
-  --config-settings build-dir="$work/cmake" --config-settings cmake.define.TOTO_LIBRARY="$build/libtoto.a"
+  --config-settings build-dir="$work/cmake" --config-settings cmake.define.TOTO_LIBRARY="$build/libtoto.a" \
+  --config-settings build.targets="_native;_native_stub;_native_linear"
 wheel=$(ls "$work"/wheel/*.whl)
 
 python3 -m venv "$work/venv"
@@ -29,6 +30,13 @@ echo "python: $(basename "$wheel"), $(stat -c %s "$wheel") bytes"
 
 cd tests/python
 in_venv python -W error::DeprecationWarning:totocpp -m unittest discover -p '*_test.py'
+
+# The package with a module that has one more architecture (tests/linear_patches).
+rm -rf "$work/linear"
+mkdir -p "$work/linear"
+cp -r "$work"/venv/lib/python3*/site-packages/totocpp "$work/linear"
+cp "$work"/cmake/python/linear/_native.* "$work/linear/totocpp"
+PYTHONPATH="$work/linear:$PWD" "$work/venv/bin/python" ../linear_patches/linear_python_test.py
 
 # The packages that the adapters serve. In these tests a missing module is a failure.
 python=$work/venv/bin/python

@@ -170,7 +170,7 @@ class PageTest(unittest.TestCase):
             saved = {}
             for kind in ("csv", "svg", "png"):
                 page.click(f"#save-{kind}")
-                until = time.monotonic() + 30
+                until = time.monotonic() + devtools.PATIENCE
                 while not (path := Path(folder) / f"AAPL_close_forecast.{kind}").exists() and time.monotonic() < until:
                     self.browser.pump(0.03)
                 saved[kind] = path.read_bytes()
@@ -190,7 +190,7 @@ class PageTest(unittest.TestCase):
         page.click("#backtest-run")
         page.wait("document.querySelector('#backtest-state').textContent.startsWith('Done')")
         self.assertIn("AAPL", page.text("#backtest-state"))
-        until = time.monotonic() + 30
+        until = time.monotonic() + devtools.PATIENCE
         while "Strategies against buy-hold" not in (text := page.frame_text()) and time.monotonic() < until:
             self.browser.pump(0.05)
         self.assertIn("Strategies against buy-hold", text)

@@ -42,7 +42,7 @@ class Sentences(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, '^series "b": variate 0 has no value'):
             engine().forecast({"a": good, "b": missing}, 2)
 
-    def test_a_batch_is_not_a_history(self) -> None:
+    def test_a_batch_is_refused_as_history(self) -> None:
         with self.assertRaisesRegex(ValueError, r"a batch of 1 series, expected one series, \[time\]"):
             engine().session(wave()[np.newaxis])
 

@@ -216,7 +216,7 @@ class Interrupts(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             engine().forecast([wave()] * 20, 20_000, samples=50, keep_samples=False)
         timer.join()
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, 60)
         self.assertEqual(engine().forecast(wave(), 3).mean.shape, (3,))  # and the engine still works
 
     def test_a_custom_signal_handler_decides(self) -> None:
