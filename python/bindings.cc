@@ -75,6 +75,7 @@ NB_MODULE(_native, module) {
   bind_session(module);
   bind_backtest(module);
   bind_verify(module);
+  bind_settings(module);
   bind_exit(module);
 }
 

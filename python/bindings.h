@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shared_forecast.h"
@@ -21,6 +22,12 @@ void bind_engine(nb::module_& module);
 void bind_session(nb::module_& module);
 void bind_backtest(nb::module_& module);
 void bind_verify(nb::module_& module);
+void bind_settings(nb::module_& module);
+
+// The keyword of a setting: `from` is one of Python's own.
+std::string_view python_name(std::string_view name);
+// Options by the names of settings/forecast_settings.cc, each checked by its row.
+ForecastOptions forecast_options(const nb::dict& options);
 
 using Values = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;

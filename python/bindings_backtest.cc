@@ -25,33 +25,6 @@ using backtest::SpecField;
 // Bars in memory: name for messages, symbol of a table without such a column, CSV text.
 using BarTable = std::tuple<std::string, std::string, nb::bytes>;
 
-// `from` is a keyword of Python.
-std::string_view python_name(std::string_view name) {
-  return name == "from" ? "start" : name == "to" ? "end" : name;
-}
-
-bool is_keyword(const SpecField& field) {
-  return field.name != "data" && (!field.of_engine || field.name == "seed");
-}
-
-// One dict per setting; totocpp/backtest.py reads it by name.
-nb::list backtest_fields() {
-  constexpr std::string_view kTypes[] = {"toggle", "whole", "decimal", "text", "time", "names"};
-  nb::list fields;
-  for (const SpecField& field : backtest::spec_fields()) {
-    if (!is_keyword(field)) continue;
-    const std::string_view type = kTypes[static_cast<std::size_t>(field.type)];
-    nb::dict row;
-    row["name"] = std::string(python_name(field.name));
-    row["type"] = std::string(type);
-    row["nullable"] = field.nullable;
-    row["low"] = field.low;
-    row["high"] = field.high;
-    fields.append(std::move(row));
-  }
-  return fields;
-}
-
 backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSpec engine) {
   io::Json json = io::parse_json(settings, "settings");
   for (const SpecField& field : backtest::spec_fields()) {
@@ -115,8 +88,6 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
 }  // namespace
 
 void bind_backtest(nb::module_& module) {
-  module.def("backtest_fields", &backtest_fields,
-             nb::sig("def backtest_fields() -> list[dict[str, typing.Any]]"));
   module.def("backtest", &backtest_of, nb::arg("engine"), nb::arg("files"), nb::arg("tables"),
              nb::arg("settings"), nb::arg("model"), nb::arg("report"),
              nb::sig("def backtest(engine: Engine, files: list[str], tables: list[tuple[str, str, "

@@ -84,6 +84,8 @@ class SessionHandle {
 }  // namespace
 
 void bind_session(nb::module_& module) {
+  module.attr("SESSION_MAX_BYTES") = SessionOptions().max_bytes;
+  module.attr("SESSION_MAX_LENGTH") = SessionOptions().max_length;
   nb::class_<SessionHandle>(module, "Session")
       .def(nb::init<EngineHandle&, const nb::tuple&, std::size_t, std::size_t>(),
            nb::keep_alive<1, 2>(), nb::arg("engine"), nb::arg("history"), nb::kw_only(),

@@ -111,32 +111,16 @@ void bind_request(nb::module_& module) {
   nb::class_<ForecastCall>(module, "Request")
       .def(
           "__init__",
-          [](ForecastCall* self, nb::object answer_type, int horizon, nb::object quantiles,
-             int samples, int context, const std::string& decode, const std::string& missing,
-             const std::string& point, std::uint64_t seed, bool independent_streams,
+          [](ForecastCall* self, nb::object answer_type, const nb::dict& options,
              bool keep_samples) {
-            ForecastOptions options;
-            options.horizon = horizon;
-            options.quantiles = nb::cast<std::vector<double>>(quantiles);
-            options.num_samples = samples;
-            options.max_context = context;
-            options.decode = parse_decode(decode);
-            options.missing = parse_missing(missing);
-            options.point = parse_point(point);
-            options.seed = seed;
-            options.independent_streams = independent_streams;
-            options.keep_samples = keep_samples;
-            new (self)
-                ForecastCall{std::move(options), std::move(quantiles), std::move(answer_type)};
+            ForecastCall call{forecast_options(options), options["quantiles"],
+                              std::move(answer_type)};
+            call.options.keep_samples = keep_samples;
+            new (self) ForecastCall(std::move(call));
           },
-          nb::arg("answer_type"), nb::kw_only(), nb::arg("horizon"), nb::arg("quantiles"),
-          nb::arg("samples"), nb::arg("context"), nb::arg("decode"), nb::arg("missing"),
-          nb::arg("point"), nb::arg("seed"), nb::arg("independent_streams"),
-          nb::arg("keep_samples"),
-          nb::sig("def __init__(self, answer_type: type[Forecast], *, horizon: int, "
-                  "quantiles: tuple[float, ...], samples: int, context: int, decode: str, "
-                  "missing: str, point: str, seed: int, independent_streams: bool, "
-                  "keep_samples: bool) -> None"));
+          nb::arg("answer_type"), nb::arg("options"), nb::kw_only(), nb::arg("keep_samples"),
+          nb::sig("def __init__(self, answer_type: type[Forecast], "
+                  "options: dict[str, typing.Any], *, keep_samples: bool) -> None"));
 }
 
 NewForecastObject new_forecast_object(const ForecastCall& request, bool has_variates) {

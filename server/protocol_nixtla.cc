@@ -13,8 +13,6 @@ namespace {
 
 using io::Json;
 
-constexpr int kInputSize = 4096;  // the largest context that the client is told
-
 // A level L is the band between the quantiles (100 - L) / 200 and (100 + L) / 200.
 struct NixtlaBand {
   std::string name;               // "80"
@@ -503,7 +501,7 @@ PreparedRequest prepare_nixtla_anomaly_detection(const Json& body, const Request
 std::string nixtla_model_params(const ModelFacts& facts) {
   io::JsonWriter json(io::JsonLayout::compact);
   json.begin_object().key("detail").begin_object();
-  json.field("input_size", kInputSize).field("horizon", history_window(facts));
+  json.field("input_size", ForecastOptions().max_context).field("horizon", history_window(facts));
   json.end_object().end_object();
   return json.take();
 }

@@ -9,7 +9,7 @@ python3 tools/check_words.py
 python3 tools/check_links.py
 long=$(wc -l "${sources[@]}" | awk '$1 > 600 && $2 != "total" {print $2 " (" $1 " lines)"}')
 [ -z "$long" ] || { echo "error: over 600 lines: $long" >&2; exit 1; }
-# What the binding includes comes with nanobind, which the package's build gets from Python's registry, too.
+# The binding needs the headers of nanobind, which the package's build also gets from Python's registry.
 tools/setup.sh python
 [ -x build-tidy/venv/bin/pip ] || python3 -m venv build-tidy/venv
 build-tidy/venv/bin/pip install --quiet --disable-pip-version-check 'nanobind>=2.4'

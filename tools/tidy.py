@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """clang-tidy over many files in little time: tidy.py BUILD_FOLDER FILE.cc...
 
-Most of clang-tidy's time goes into the headers that all files share, so files of one folder are looked
-at together, as one translation unit, as far as their names do not get in each other's way. Where
-something is found, the files are looked at again one by one: what is reported is what a run over the
-single file reports. Builds compile several files together, too; so each file is also compiled by itself
-here, without making code, and one that forgets an include is reported. Files of tests are only compiled.
-Exit code 0: clean; 1: findings, printed.
+Most of clang-tidy's time goes into the headers that all files share, so files of one folder are checked
+together, as one translation unit, as far as their names do not collide. If there is a finding, the files
+are checked again one by one: the report is the same as that of runs over single files.
+Builds also compile several files together, so each file is compiled by itself here, without generating code:
+a file that forgets an include is reported. Files of tests are only compiled. Exit code 0: clean; 1: findings, printed.
 """
 import concurrent.futures
 import json
@@ -43,7 +42,7 @@ def unit_of(build, group):
 
 
 def compile_errors(flags, path):
-    """What the compiler says of a file that is compiled without making code."""
+    """The errors of the compiler; no code is generated."""
     done = subprocess.run(["clang++-19", *flags, "-w", "-fsyntax-only", "-ferror-limit=0", str(path)],
                           capture_output=True, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if ": error:" in line or ": fatal error:" in line]
@@ -51,7 +50,7 @@ def compile_errors(flags, path):
 
 
 def in_the_way(build, group, flags):
-    """Files of the group that the compiler does not like beside those before them."""
+    """Files of the group that do not compile together with those before them."""
     errors = compile_errors(flags, unit_of(build, group))
     if not errors:
         return set()
@@ -60,7 +59,7 @@ def in_the_way(build, group, flags):
 
 
 def next_group(build, files, flags):
-    """As many of the files as get along, and the others."""
+    """The files that compile together, and the others."""
     group = files[:GROUP]
     while len(group) > 1 and (blamed := in_the_way(build, group, flags)):
         group = [path for path in group if path not in blamed]
@@ -68,7 +67,7 @@ def next_group(build, files, flags):
 
 
 def findings_in(build, group, flags):
-    """What clang-tidy says of these files, each by itself if there is anything to say."""
+    """The findings of clang-tidy in these files, each checked alone if there are any."""
     unit = unit_of(build, group)
     done = subprocess.run(["clang-tidy-19", "--quiet", f"--config-file={CHECKS}", str(unit), "--", *flags, "-Wno-shadow"],
                           capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "settings/engine_settings.h"
 
 namespace toto::cli {
 namespace {
@@ -45,8 +46,8 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-// `repository` is owner/name. The cache keeps one folder a revision and in refs/main which one is
-// current.
+// `repository` is owner/name. The cache keeps one folder per revision; refs/main names the current
+// one.
 fs::path hub_snapshot(const std::string& repository, std::size_t slash) {
   const fs::path folder = hub_cache() / ("models--" + repository.substr(0, slash) + "--" +
                                          repository.substr(slash + 1));
@@ -142,7 +143,7 @@ LocatedModel locate_model(const std::string& wanted) {
   fail(ErrorCode::not_found,
        "no model folder at {}; expected a folder with config.json and model.safetensors, the name "
        "of a bundled model ({}), or owner/name",
-       wanted, kBundledModel);
+       wanted, settings::kBundledModel);
 }
 
 }  // namespace toto::cli

@@ -59,6 +59,8 @@ enum class Missing { ffill, linear, mask };  // what replaces a NaN in the histo
 std::string_view name_of(Mode mode) noexcept;
 std::string_view name_of(DType dtype) noexcept;
 std::string_view name_of(Isa isa) noexcept;
+std::string_view name_of(Decode decode) noexcept;
+std::string_view name_of(Missing missing) noexcept;
 Mode parse_mode(std::string_view name);
 DType parse_dtype(std::string_view name);
 Isa parse_isa(std::string_view name);

@@ -6,17 +6,16 @@ import csv
 import difflib
 import io
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timezone
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _native
-from ._arrays import is_table, text_of, whole_number
+from ._arrays import is_table
+from ._rows import BACKTEST, checked
 from ._settings import seed_in_force
 from ._warnings import warn
 
@@ -158,47 +157,13 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
     return frame
 
 
-def _decimal(name: str, value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        number = math.inf
-    if math.isnan(number) or not low <= number <= high:
-        raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
-    return number
-
-
-class _Field(NamedTuple):
-    """A row of the library's table of settings (src/backtest/spec_fields.cc)."""
-
-    name: str
-    type: str
-    nullable: bool
-    low: float
-    high: float
-
-
-_FIELDS = {field.name: field for field in (_Field(**row) for row in _native.backtest_fields())}
+_FIELDS = {name: row for name, row in BACKTEST.items() if row.is_keyword}
 KEYWORDS = (*_FIELDS, "report")
 
 
-def _checked(field: _Field, value: Any) -> Any:
-    """The value in its JSON form, of the field's type. The library checks the rest."""
-    if field.type == "toggle":
-        return bool(value)
-    if field.type == "time":
-        return str(value)
-    if field.type == "whole":
-        return str(whole_number(field.name, value, int(field.low), min(int(field.high), 2**64 - 1)))
-    if field.type == "decimal":
-        return _decimal(field.name, value, field.low, field.high)
-    if field.type == "text":
-        return text_of(field.name, value)
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{field.name} is {value!r}, expected a list of names")
-    return [text_of("a strategy", name) for name in value]
+def _as_json(value: Any) -> Any:
+    """A seed may be beyond what JSON keeps exactly."""
+    return str(value) if type(value) is int else value
 
 
 class Table(NamedTuple):
@@ -263,7 +228,7 @@ def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[s
     report = bool(settings.pop("report", False))
     settings["seed"] = seed_in_force(settings.get("seed"))
     given = {
-        name: _checked(_FIELDS[name], value)
+        name: _as_json(checked(_FIELDS[name], value))
         for name, value in settings.items()
         if value is not None or not _FIELDS[name].nullable
     }

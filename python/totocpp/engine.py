@@ -24,6 +24,7 @@ from ._arrays import (
     text_of,
     whole_number,
 )
+from ._rows import FORECAST, checked
 from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
 from .backtest import Backtest, run_backtest
@@ -40,11 +41,14 @@ else:
     def overload(function):  # typing.overload would keep the function and this module alive
         return function
 
-DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-MAX_HORIZON = 100_000
-MAX_SAMPLES = 1_000_000
-DEFAULT_CONTEXT = 4096
-MAX_CONTEXT = 2**31 - 1
+DEFAULT_HORIZON: int = FORECAST["horizon"].default
+DEFAULT_QUANTILES: tuple[float, ...] = FORECAST["quantiles"].default
+DEFAULT_DECODE: str = FORECAST["decode"].default
+DEFAULT_MISSING: str = FORECAST["missing"].default
+DEFAULT_POINT: str = FORECAST["point"].default
+MAX_HORIZON = FORECAST["horizon"].most
+MAX_SAMPLES = FORECAST["samples"].most
+MAX_CONTEXT = FORECAST["context"].most
 
 
 def _decimal(value: Any) -> float:
@@ -77,9 +81,9 @@ class AskedForecast(NamedTuple):
     samples: Any = None
     seed: Any = None
     context: Any = None
-    decode: Any = "sample"
-    missing: Any = "ffill"
-    point: Any = "mean"
+    decode: Any = DEFAULT_DECODE
+    missing: Any = DEFAULT_MISSING
+    point: Any = DEFAULT_POINT
     independent_streams: Any = False
     keep_samples: Any = None
 
@@ -103,19 +107,20 @@ def _request(
             "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
             "paths; give the number of paths: samples=256"
         )
-    return _native.Request(
-        SeriesForecast,
-        horizon=whole_number("horizon", horizon, 1, MAX_HORIZON),
-        quantiles=_levels(quantiles),
-        samples=0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
-        context=DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
-        decode=text_of("decode", decode),
-        missing=text_of("missing", missing),
-        point=text_of("point", point),
-        seed=whole_number("seed", seed, 0, 2**64 - 1),
-        independent_streams=bool(independent_streams),
-        keep_samples=bool(keep_samples) if keep_samples is not None else samples is not None,
-    )
+    given = {
+        "horizon": horizon,
+        "samples": samples,
+        "context": context,
+        "decode": decode,
+        "missing": missing,
+        "point": point,
+        "seed": seed,
+        "independent_streams": independent_streams,
+    }
+    options = {name: checked(FORECAST[name], value) for name, value in given.items() if value is not None}
+    options["quantiles"] = _levels(quantiles)
+    keeps = samples is not None if keep_samples is None else bool(keep_samples)
+    return _native.Request(SeriesForecast, options, keep_samples=keeps)
 
 
 def _of_table(table: Any, variates: list[str] | None) -> Float32:
@@ -274,7 +279,7 @@ class Engine:
     def forecast(
         self,
         series: Any,
-        horizon: int = 64,
+        horizon: int = DEFAULT_HORIZON,
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
@@ -282,9 +287,9 @@ class Engine:
         context: int | None = None,
         multivariate: bool = False,
         known_future: Any = None,
-        decode: str = "sample",
-        missing: str = "ffill",
-        point: str = "mean",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
+        point: str = DEFAULT_POINT,
         ids: Sequence[str] | None = None,
         independent_streams: bool = False,
         keep_samples: bool | None = None,
@@ -296,7 +301,7 @@ class Engine:
         [variates, time] is one series whose variates see each other. NaN and None are missing.
         samples: number of sampled paths, kept as `.samples`, from which everything is computed; without
         it mean and quantiles are exact for the first patch. context: the most points of history used,
-        the latest ones (4096). known_future: the future of the last variates, [exogenous, horizon] or a
+        the latest ones. known_future: the future of the last variates, [exogenous, horizon] or a
         table with one column each. quantiles: levels inside (0, 1). seed: random seed. decode:
         "sample", or "mean" for one path beyond the first patch. missing: "ffill", "linear" or "mask".
         point: the statistic in `.point`. ids: names of the series. independent_streams: separate random
@@ -357,8 +362,8 @@ class Engine:
         samples: int | None = None,
         seed: int | None = None,
         context: int | None = None,
-        decode: str = "sample",
-        missing: str = "ffill",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
         independent_streams: bool = False,
     ) -> list[SeriesForecast]:
         """forecast() for series with masks and group ids; arrays keep their variate axis."""
@@ -376,7 +381,12 @@ class Engine:
         return self._native.forecast(batch, self._request(asked), True)
 
     def session(
-        self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
+        self,
+        history: Any,
+        *,
+        multivariate: bool = False,
+        max_bytes: int = _native.SESSION_MAX_BYTES,
+        max_length: int = _native.SESSION_MAX_LENGTH,
     ) -> Session:
         """A growing series: append() and forecast() again; only new points are computed."""
         inputs = make_inputs(history, multivariate)
@@ -537,15 +547,15 @@ class Session:
 
     def forecast(
         self,
-        horizon: int = 64,
+        horizon: int = DEFAULT_HORIZON,
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
         seed: int | None = None,
         context: int | None = None,
-        decode: str = "sample",
-        missing: str = "ffill",
-        point: str = "mean",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
+        point: str = DEFAULT_POINT,
         independent_streams: bool = False,
         keep_samples: bool | None = None,
     ) -> SeriesForecast:

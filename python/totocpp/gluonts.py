@@ -16,13 +16,14 @@ from gluonts.dataset.util import forecast_start
 from gluonts.model.forecast import QuantileForecast, SampleForecast
 from gluonts.model.predictor import Predictor
 
+from . import _native
 from ._arrays import Input, as_float32_each, whole_number
 from ._warnings import warn
 from .engine import DEFAULT_QUANTILES, MAX_HORIZON, Engine
 from .forecasts import SeriesForecast, level_name
 
 _SERIALIZED = "totocpp.json"
-DEFAULT_SAMPLES = 256  # for multivariate forecasts, which GluonTS represents only as samples
+DEFAULT_SAMPLES = _native.DEFAULT_PATHS  # for multivariate forecasts, which GluonTS represents only as samples
 
 
 class TotoPredictor(Predictor):  # type: ignore[misc]

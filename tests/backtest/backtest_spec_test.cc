@@ -68,7 +68,7 @@ TEST(BacktestSpec, TheTableIsConsistent) {
   }
   const auto strategies = std::ranges::find(spec_fields(), "strategies", &SpecField::name);
   for (const Strategy& strategy : all_strategies()) {
-    EXPECT_NE(help_of(*strategies).find(strategy.name), std::string::npos) << strategy.name;
+    EXPECT_NE(strategies->flag_help().find(strategy.name), std::string::npos) << strategy.name;
   }
 }
 

@@ -28,7 +28,7 @@ TEST(Threads, EveryTaskRunsOnce) {
   }
 }
 
-// A worker that wakes up late must not touch the next job: many short jobs in a row, sums checked.
+// A worker that wakes up late must not run a task of the next call: many short runs in a row.
 TEST(Threads, ManyShortJobs) {
   ThreadPool pool(3);
   std::vector<int> sums(4);
@@ -67,7 +67,7 @@ TEST(Threads, IdleAtZeroCpu) {
   }));
 }
 
-TEST(Threads, PoolsComeAndGo) {
+TEST(Threads, PoolsStartAndStop) {
   for (int i = 0; i < 50; ++i) {
     ThreadPool pool(1 + i % 5);
     std::atomic<int> sum{0};

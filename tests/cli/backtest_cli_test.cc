@@ -473,7 +473,7 @@ TEST_F(CompareTest, OnlyTheTotalReturnGates) {
 TEST_F(CompareTest, WhatIsMissingFails) {
   results("a.json", symbol("S", "0.1"));
   results("b.json", symbol("S", "0.1") + "," + symbol("T", "0.1"));
-  EXPECT_EQ(gate(), 1) << "T stands in B alone";
+  EXPECT_EQ(gate(), 1) << "only B has T";
   results("a.json", "");
   results("b.json", "");
   EXPECT_EQ(gate(), 1) << "nothing to compare";

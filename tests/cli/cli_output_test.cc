@@ -62,7 +62,7 @@ TEST_F(OutputTest, OldFilesSurviveAFailure) {
   EXPECT_TRUE(contents_of(path("out.csv")).starts_with("unique_id"));
 }
 
-TEST_F(OutputTest, PathsThatCannotBeWrittenAreRefusedAtOnce) {
+TEST_F(OutputTest, UnwritablePathsAreRefusedBeforeAnyWork) {
   for (const char* option : {"--output", "--json", "--plot"}) {
     const std::string extension = option == std::string("--plot") ? ".svg" : ".json";
     const std::string inside = "in.csv/x" + extension;
@@ -147,7 +147,7 @@ TEST_F(OutputTest, ClosedAndFullStandardOutput) {
       "${PIPESTATUS[0]}");
   EXPECT_EQ(head.out, "{\n0\n") << head.err;
   EXPECT_EQ(count(head.err, "error"), 0u) << head.err;
-  // What goes to files is complete even if nobody reads the rest.
+  // What goes to files is complete even if the rest is not read.
   const Result both = shell("toto forecast in.csv --json - --output out.csv | true");
   EXPECT_TRUE(contents_of(path("out.csv")).starts_with("unique_id")) << both.err;
   const Result closed = shell("toto forecast in.csv >&-; echo $?");

@@ -52,7 +52,7 @@ TEST_F(EvalTest, TableByDefault) {
     EXPECT_TRUE(has(result.out, label)) << label << "\n" << result.out;
   }
   EXPECT_FALSE(has(result.out, "geometric mean of 1")) << "one data set needs no mean";
-  EXPECT_TRUE(has(result.err, "in.csv: wide CSV")) << result.err;
+  EXPECT_TRUE(has(result.err, "in.csv: 2 daily series of ")) << result.err;
   EXPECT_EQ(folder_.num_entries(), 2u) << "nothing but the input and the model";
 }
 

@@ -87,7 +87,7 @@ TEST_F(VerifyCommandTest, RefusesGoldensThatAreNotThereOrNoEvidence) {
                    {"verify", "--golden", where, "--golden-only", "--json", "v.json"});
   };
   refused("nowhere", {"nowhere", "no such folder"});
-  refused("empty", {"empty", "holds no golden"});
+  refused("empty", {"empty", "has no golden"});
   // One that is in order does not make up for one that is missing.
   expect_refusal(3, {"nowhere"},
                  {"verify", "--golden", golden("fused_mlp"), "nowhere", "--golden-only"});
@@ -133,7 +133,7 @@ TEST_F(VerifyCommandTest, HoldsTheNamedModelToTheGolden) {
   EXPECT_EQ(verify("toto-mini", golden("fused_mlp")).exit_code, 1) << "of another shape";
   expect_refusal(3, {"/nope"},
                  {"verify", "--golden", golden("fused_mlp"), "--golden-only", "--model", "/nope"});
-  // Only who names a model means it: a variable may stand in a profile for years.
+  // Only a flag names the model to verify: a variable may be set in a profile for years.
   EXPECT_EQ(run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes", "default"},
                 {{"TOTO_MODEL_ID", "toto-mini"}})
                 .exit_code,
@@ -199,7 +199,7 @@ TEST_F(VerifyCommandTest, Float64IsHeldToADoublesError) {
   EXPECT_TRUE(has(result.out, "PASSED: 8 of 8 checks passed")) << result.out;
 }
 
-// A rollback in force must not narrow what is verified.
+// An active rollback must not narrow what is verified.
 TEST_F(VerifyCommandTest, LooksAtEveryModeWhateverTheVariablesSay) {
   const Result result = run({"verify", "--golden", golden("fused_mlp"), "--golden-only"},
                             {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_COMPILE_MODE", "reference"}});
