@@ -67,7 +67,7 @@ class Locating(unittest.TestCase):
                 ("nope", "bundled model .toto-mini."),
                 ("a/b", "not on this machine.*models--a--b.*hf download a/b"),
                 ("a/../b", "no model folder"),
-                (str(self.cache / "empty"), "holds no config.json"),
+                (str(self.cache / "empty"), "has no config.json"),
                 (__file__, "is a file"),
             ):
                 with self.subTest(model), self.assertRaisesRegex(FileNotFoundError, sentence):
