@@ -278,7 +278,7 @@ TEST_F(SessionTest, ABatchAnswersLikeSingleSessions) {
     }
     for (const Session& session : sessions) EXPECT_GT(session.stats().patches_reused, 0);
     batch.push_back(batch.front());
-    EXPECT_NE(error_of([&] { engine.forecast_into(batch, {}, out); }).find("is twice"),
+    EXPECT_NE(error_of([&] { engine.forecast_into(batch, {}, out); }).find("appears twice"),
               std::string::npos);
     EXPECT_NE(error_of([&] {
                 engine_.forecast_into(std::span(batch).first(1), {}, out);

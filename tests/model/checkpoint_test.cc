@@ -222,7 +222,7 @@ TEST_F(CheckpointTest, RefusesWrongTensors) {
   EXPECT_NE(refused([](auto& tensors) {
               tensors.push_back(tensors[2]);
               tensors.back().name = tensors[2].name.substr(6);
-            }).find("twice"),
+            }).find("duplicate tensor"),
             std::string::npos);
   EXPECT_NE(refused([](auto& tensors) {
               tensors.push_back({"model.target_variate_label", {32}, std::vector<float>(32, 1)});

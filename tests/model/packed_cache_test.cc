@@ -297,7 +297,7 @@ TEST_F(PackedCacheTest, ReplacesDamagedEntries) {
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
     return put(bytes);
   };
-  expect_rebuilt("something else", flipped(0));
+  expect_rebuilt("does not hold packed weights", flipped(0));
   expect_rebuilt("its format is 17, expected 1", flipped(8));
   expect_rebuilt("header does not match", flipped(12));    // the number of sections
   expect_rebuilt("header does not match", flipped(16));    // the size
@@ -319,7 +319,7 @@ TEST_F(PackedCacheTest, ReplacesDamagedEntries) {
   std::string holes = good;  // as after a power cut
   std::fill(holes.begin() + 8192, holes.begin() + 12288, '\0');
   expect_rebuilt("contents do not match", put(holes));
-  expect_rebuilt("something else", put(std::string(good.size(), '\0')));
+  expect_rebuilt("does not hold packed weights", put(std::string(good.size(), '\0')));
 }
 
 TEST_F(PackedCacheTest, ReplacesNonFiles) {

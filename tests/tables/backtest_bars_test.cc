@@ -83,7 +83,7 @@ TEST_F(BarsTest, FoldersAndRepeatedSymbols) {
   EXPECT_EQ(all[0].symbol, "A");
   EXPECT_EQ(all[1].symbol, "B");
   const std::string other = file("A.csv", row);
-  io::expect_error(ErrorCode::corrupt_file, {"\"A\"", "too"},
+  io::expect_error(ErrorCode::corrupt_file, {"\"A\"", "is also in"},
                    [&] { read_all_bars({folder_ / "data", other}); });
   std::filesystem::create_directory(folder_ / "empty");
   io::expect_error(ErrorCode::corrupt_file, {"no .csv"},

@@ -115,7 +115,7 @@ const std::map<std::string, Refusal> kBadJsonLines = {
     {"bad_two_on_a_line", {"line 1, column 58", "more text"}},
     {"bad_array", {"line 2", "instead of a series"}},
     {"bad_array_document",
-     {"line 1", "looks like a JSON array, expected JSON lines: one object a"}},
+     {"line 1", "looks like a JSON array, expected JSON lines: one object per"}},
     {"bad_array_on_a_line", {"line 1", "looks like a JSON array"}},
     {"bad_pretty_printed",
      {"line 1", "looks like one pretty-printed JSON document, expected JSON"}},
