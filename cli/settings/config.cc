@@ -21,7 +21,7 @@
 namespace toto::cli {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxEnvBytes = std::size_t{1} << 20;
 
 struct ConfigFlags {
   std::vector<std::string> words;
@@ -34,7 +34,7 @@ struct ConfigFlags {
 EnvFile read_env(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return EnvFile({});
-  return EnvFile(io::read_file(path, kMaxBytes));
+  return EnvFile(io::read_file(path, kMaxEnvBytes));
 }
 
 // The shell has them only after `source`: a child cannot change its parent.

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 constexpr const char* kName = "toto.conf";
 
 [[noreturn]] void fail_unknown(const std::string& where, std::string_view key) {
@@ -30,7 +30,7 @@ constexpr const char* kName = "toto.conf";
        fmt::join(keys, ", "), hint);
 }
 
-std::optional<fs::path> folder_from(const char* variable) {
+std::optional<fs::path> user_folder(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
@@ -39,9 +39,9 @@ std::optional<fs::path> folder_from(const char* variable) {
 std::string find_file() {
   std::error_code error;
   if (fs::exists(kName, error)) return kName;
-  std::optional<fs::path> folder = folder_from("XDG_CONFIG_HOME");
+  std::optional<fs::path> folder = user_folder("XDG_CONFIG_HOME");
   if (!folder) {
-    folder = folder_from("HOME");
+    folder = user_folder("HOME");
     if (folder) *folder /= ".config";
   }
   if (!folder) return {};
@@ -107,7 +107,7 @@ const SettingsFile& settings_file() {
     if (path.empty() && chosen_path()) {
       fail(ErrorCode::invalid_argument, "--config is empty, expected a file");
     }
-    return path.empty() ? SettingsFile() : SettingsFile(io::read_file(path, kMaxBytes), path);
+    return path.empty() ? SettingsFile() : SettingsFile(io::read_file(path, kMaxFileBytes), path);
   }();
   return file;
 }

@@ -120,10 +120,4 @@ void write_checks(io::JsonWriter& json, const JudgedReport& report) {
   json.end_array();
 }
 
-void write_texts(io::JsonWriter& json, std::string_view key, std::span<const std::string> texts) {
-  json.key(key).begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
-}
-
 }  // namespace toto::validate

@@ -64,6 +64,5 @@ struct JudgedReport {
 void write_setting(io::JsonWriter& json, const JudgedReport& report);
 // "checks": [{"name", "passed", "figure", "bound", ...}]
 void write_checks(io::JsonWriter& json, const JudgedReport& report);
-void write_texts(io::JsonWriter& json, std::string_view key, std::span<const std::string> texts);
 
 }  // namespace toto::validate
