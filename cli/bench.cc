@@ -59,7 +59,7 @@ const std::vector<settings::Field<Shape>>& shape_rows() {
            .words("N", "sampled paths")
            .at(settings::kFile)
            .from(settings::find(settings::forecast_fields(), "samples")->variables),
-       ShapeRows::number<&Shape::batch>("batch", 1, 100'000).words("N", "series at once"),
+       ShapeRows::number<&Shape::batch>("batch", 1, 100'000).words("N", "series per call"),
        ShapeRows::number<&Shape::variates>("variates", 1, 10'000)
            .words("N", "variates of each series"),
        ShapeRows::number<&Shape::warmup>("warmup", 0, kMost).words("N", "runs before measuring"),

@@ -185,7 +185,7 @@ Check check_cache_folder(const Settings& settings) {
   struct stat status{};
   if (::stat(settings.cache_dir.c_str(), &status) == 0) {
     if ((status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0) {
-      warn(fmt::format("anybody may write to it: `chmod o-w {}`", settings.cache_dir));
+      warn(fmt::format("every user may write to it: `chmod o-w {}`", settings.cache_dir));
     }
     constexpr double kEnoughMb = 1000;  // the packed weights of a base-size model are 473
     std::error_code error;

@@ -117,7 +117,7 @@ Inspection inspect_model(const std::string& wanted) {
 // By the file, not by the config: they may disagree.
 std::uint64_t parameters_in(const io::WeightFiles& files) {
   std::uint64_t parameters = 0;
-  for (const io::WeightFiles::Entry& entry : files.entries()) {
+  for (const io::WeightFiles::StoredTensor& entry : files.entries()) {
     parameters += entry.tensor->num_elements();
   }
   return parameters;
@@ -138,7 +138,7 @@ std::string json_of(const Inspection& found) {
   if (found.files) {
     json.field("num_parameters", parameters_in(*found.files));
     json.field("file_bytes", found.files->total_bytes()).key("tensors").begin_array();
-    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+    for (const io::WeightFiles::StoredTensor& entry : found.files->entries()) {
       json.begin_object()
           .field("name", entry.tensor->name)
           .field("dtype", io::name_of(entry.tensor->type))
@@ -199,7 +199,7 @@ std::string text_of(const Inspection& found) {
       found.cache.num_entries, static_cast<double>(found.cache.bytes) / 1e6);
   if (found.files) {
     text += "\ntensors\n";
-    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+    for (const io::WeightFiles::StoredTensor& entry : found.files->entries()) {
       text += fmt::format("  {:<4}  {:<14}  {}\n", io::name_of(entry.tensor->type),
                           io::shape_text(entry.tensor->shape), one_line(entry.tensor->name));
     }

@@ -1,5 +1,5 @@
 // `toto make-model`: a seeded random model of a given shape.
-#include "model/make_model.h"
+#include "model/random_model.h"
 
 #include <filesystem>
 #include <memory>

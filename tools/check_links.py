@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the documents name only what exists: links, their anchors, and `paths/of/files` in backquotes.
 
-A name without a folder (`engine.cc`) must be the name of some file. Fenced blocks are not looked at.
+A name without a folder (`engine.cc`) must be the name of some file. Fenced blocks are not checked.
 """
 
 from __future__ import annotations

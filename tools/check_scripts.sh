@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Tests of the scripts beside the product, each kind in a virtual environment of its own, which is
-# kept: check_scripts.sh BUILD_FOLDER results|train. `results` also has quantstats read a backtest of
-# the built command; `train` also makes a golden with PyTorch, which must hold, and must not hold for
-# other weights.
+# Tests of the scripts, each kind in a separate virtual environment, which is kept:
+# check_scripts.sh BUILD_FOLDER results|train. `results` also has quantstats read a backtest of the built
+# command; `train` also makes a golden with PyTorch, which must hold, and must fail for other weights.
 set -euo pipefail
 build=$(realpath "$1")
 case "${2:-}" in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks documents, comments, messages and test names for words that slow a reader down.
 
-    tools/check_words.py              # the folders of CHECKED; exit code 1 if anything is found
+    tools/check_words.py              # CHECKED without LATER; exit code 1 if anything is found
     tools/check_words.py --all        # every folder, to see what is left; exit code 0
     tools/check_words.py src/base     # only these files or folders
     tools/check_words.py --self-test  # does the check itself find what it should?
@@ -23,12 +23,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = "tools/words_allowed.txt"
 
-# Files and folders that must be clean. Widen it as folders are reworded.
+# Files and folders that must be clean.
 CHECKED = [
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
-    "docs", "include", "models", "examples", "deploy", "src/README.md", "bench/results",
+    "docs", "include", "models", "examples", "deploy", "bench", "tools", ".ci", "server", "python", "src", "cli",
+    "compile_log", "tests",
 ]
-EVERYTHING = [*CHECKED, "src", "compile_log", "server", "cli", "python", "tests", "bench", "tools"]
+LATER = ["tools/train_", "tests/tools/train_"]  # beginnings of names below CHECKED that are not reworded yet
+EVERYTHING = CHECKED
 SKIPPED = ["examples/data/licenses", "tests/corpus", "tests/data", "tests/golden", "tools/check_words.py", ALLOWED]
 
 AVOIDED = {  # regular expression over lower-case text, any white space for a blank: write instead
@@ -62,7 +64,8 @@ COMMENT_OR_STRING = {
 }
 KINDS = {".cc": "c", ".h": "c", ".inl": "c", ".css": "c", ".js": "js", ".py": "py", ".sh": "hash", ".yml": "hash",
          ".cmake": "hash", ".conf": "hash", ".service": "hash", ".md": "text", ".html": "text"}
-NAMES = {"CMakeLists.txt": "hash", "Dockerfile": "hash", "Caddyfile": "hash", "Makefile": "hash", "openapi.json": "text"}
+NAMES = {"CMakeLists.txt": "hash", "Dockerfile": "hash", "Caddyfile": "hash", "Makefile": "hash", "openapi.json": "text",
+         "run": "hash", "full": "hash"}
 TEST_NAME = re.compile(r"\bTEST(?:_F|_P)?\((\w+), (\w+)\)|\bdef (test_\w+)\(")
 
 
@@ -101,15 +104,16 @@ def findings_in(name: str, text: str, kind: str) -> list[tuple[int, str, str, st
             for line, match, around in found]
 
 
-def files_under(root: Path, places: list[str]) -> list[Path]:
-    files = []
+def files_under(root: Path, places: list[str], later: list[str]) -> list[Path]:
+    files: list[Path] = []
     for place in places:
         path = root / place
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         files += [file for file in inside if file.is_file() and kind_of(file)]
-    skipped = [(root / name).as_posix() for name in SKIPPED]
-    return [file for file in dict.fromkeys(files)
-            if not any(file.as_posix() == name or file.as_posix().startswith(name + "/") for name in skipped)]
+    names = {file.relative_to(root).as_posix(): file for file in files}
+    return [file for name, file in names.items()
+            if not any(name == skipped or name.startswith(skipped + "/") for skipped in SKIPPED)
+            and not name.startswith(tuple(later))]
 
 
 def allowed_uses(root: Path) -> dict[tuple[str, str], bool]:
@@ -121,8 +125,9 @@ def allowed_uses(root: Path) -> dict[tuple[str, str], bool]:
 
 
 def check(root: Path, places: list[str], whole: bool = True) -> int:
-    """Number of problems, which are printed. `whole`: an allowed use that is not met is one."""
-    files = files_under(root, places)
+    """Number of problems, which are printed. `whole`: without files of LATER, and an allowed use that is not met
+    is a problem."""
+    files = files_under(root, places, LATER if whole else [])
     if not files:
         print("error: no file to check", file=sys.stderr)
         return 1

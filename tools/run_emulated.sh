@@ -3,8 +3,8 @@
 # Bochs emulates the CPU (`bochs --help cpu` lists its models), boots Debian's kernel and runs the
 # programs of BUILD_FOLDER as they are: kernels_tests (every kernel table against the plain one, bit
 # by bit), the comparison of whole forecasts in forecast_tests, a few goldens, and forecasts whose
-# output must have the hash it has outside. Arithmetic is hundreds of times slower in there: hence few
-# and short ones. Needs Debian packages alone and no root; takes three minutes of an idle core,
+# output must have the same hash as outside. Arithmetic is hundreds of times slower in the emulator, so
+# they are few and short. Needs only Debian packages and no root; takes three minutes of an idle core,
 # LIMIT_SECONDS (3600) at most.
 set -euo pipefail
 build=$(realpath -m "${1:-build}") model=${2:-corei7_skylake_x}
@@ -118,7 +118,7 @@ echo "$(dpkg-query -W -f '${Package} ${Version}' bochs), $kernel, CPU model $mod
 TERM=xterm timeout -k 5 "${LIMIT_SECONDS:-3600}" bochs -f "$work/bochsrc" -rc "$work/debugger" \
   </dev/null >"$work/screen" 2>&1 &
 emulator=$!
-# Bochs draws its screen on a pseudo-terminal of its own and stops when nobody reads that.
+# Bochs draws its screen on a separate pseudo-terminal and stops if that is not read.
 terminal=
 while [ -z "$terminal" ] && kill -0 $emulator 2>/dev/null; do
   sleep 0.2
@@ -130,7 +130,7 @@ if [ -n "$terminal" ]; then
 fi
 wait $emulator || true
 [ -s "$work/serial" ] ||
-  { echo "error: the emulated machine printed nothing in its time:" >&2; tail -n 5 "$work/bochs.log" "$work/screen" >&2; exit 1; }
+  { echo "error: the emulated machine printed nothing within the time limit:" >&2; tail -n 5 "$work/bochs.log" "$work/screen" >&2; exit 1; }
 tr -d '\r' <"$work/serial" | tee "$work/report"
 
 toto=$build/toto
@@ -144,7 +144,7 @@ grep -qx 'best avx512' "$work/report" || wrong+=("avx512 is not the best instruc
 for part in kernels_tests goldens forecast_tests; do
   grep -qx "exit $part 0" "$work/report" || wrong+=("$part failed or did not end")
 done
-# One hash a forecast, whatever the instruction set and whichever the CPU.
+# One hash per forecast, for every instruction set and CPU.
 cat "$work/report" "$work/outside" | { grep -E '^hash [a-z0-9]+ [a-z_]+ [0-9a-f]{64}$' || true; } >"$work/hashes"
 [ "$(wc -l <"$work/hashes")" -eq 12 ] || wrong+=("not all 12 forecasts were made")
 [ "$(cut -d ' ' -f 3- "$work/hashes" | sort -u | wc -l)" -eq 3 ] || wrong+=("forecasts differ")

@@ -15,7 +15,7 @@ using backtest::GivenSettings;
 using backtest::SpecField;
 using io::Json;
 
-constexpr std::size_t kMaxSettingsBytes = std::size_t{256} << 20;  // of a file of settings
+constexpr std::size_t kMaxRequestBytes = std::size_t{256} << 20;  // of a file of settings
 
 GivenSettings given_flags(const BacktestFlags& flags) {
   GivenSettings given;
@@ -59,7 +59,7 @@ GivenSettings given_elsewhere() {
 // `name = value` lines or a JSON object, maybe as the "settings" of another one. Without the
 // settings that variables or the config file have: those win.
 GivenSettings read_settings_file(const std::string& path) {
-  const std::string text = io::read_file(path, kMaxSettingsBytes);
+  const std::string text = io::read_file(path, kMaxRequestBytes);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   GivenSettings given;
   if (first == std::string::npos || text[first] != '{') {
@@ -77,7 +77,7 @@ GivenSettings read_settings_file(const std::string& path) {
 
 GivenSettings read_earlier_run(const std::string& path, const BacktestFlags& flags,
                                BacktestRequest& request) {
-  const Json results = io::parse_json(io::read_file(path, kMaxSettingsBytes), path);
+  const Json results = io::parse_json(io::read_file(path, kMaxRequestBytes), path);
   const Json* settings = results.find("settings");
   if (settings == nullptr || settings->kind != Json::Kind::object) {
     fail(ErrorCode::corrupt_file,

@@ -21,8 +21,6 @@
 namespace toto::cli {
 namespace {
 
-constexpr std::size_t kMaxEnvBytes = std::size_t{1} << 20;
-
 struct ConfigFlags {
   std::vector<std::string> words;
   std::optional<std::string> file, json, output_dir;
@@ -34,7 +32,7 @@ struct ConfigFlags {
 EnvFile read_env(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return EnvFile({});
-  return EnvFile(io::read_file(path, kMaxEnvBytes));
+  return EnvFile(io::read_file(path, kMaxSettingsBytes));
 }
 
 // The shell has them only after `source`: a child cannot change its parent.

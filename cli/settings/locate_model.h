@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,5 +21,8 @@ LocatedModel locate_model(const std::string& wanted);
 // Places of a folder that comes with the command ("models"): next to the build folder, next to the
 // installed command, and in the sources it was built from.
 std::vector<std::filesystem::path> bundled_folders(std::string_view what);
+
+// The folder that an environment variable names, if it is set.
+std::optional<std::filesystem::path> folder_in_variable(const char* variable);
 
 }  // namespace toto::cli

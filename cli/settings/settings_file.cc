@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "cli/settings/locate_model.h"
 #include "cli/settings/setting_table.h"
 #include "io/atomic_file.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 constexpr const char* kName = "toto.conf";
 
 [[noreturn]] void fail_unknown(const std::string& where, std::string_view key) {
@@ -30,18 +30,12 @@ constexpr const char* kName = "toto.conf";
        fmt::join(keys, ", "), hint);
 }
 
-std::optional<fs::path> user_folder(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 std::string find_file() {
   std::error_code error;
   if (fs::exists(kName, error)) return kName;
-  std::optional<fs::path> folder = user_folder("XDG_CONFIG_HOME");
+  std::optional<fs::path> folder = folder_in_variable("XDG_CONFIG_HOME");
   if (!folder) {
-    folder = user_folder("HOME");
+    folder = folder_in_variable("HOME");
     if (folder) *folder /= ".config";
   }
   if (!folder) return {};
@@ -107,7 +101,8 @@ const SettingsFile& settings_file() {
     if (path.empty() && chosen_path()) {
       fail(ErrorCode::invalid_argument, "--config is empty, expected a file");
     }
-    return path.empty() ? SettingsFile() : SettingsFile(io::read_file(path, kMaxFileBytes), path);
+    return path.empty() ? SettingsFile()
+                        : SettingsFile(io::read_file(path, kMaxSettingsBytes), path);
   }();
   return file;
 }

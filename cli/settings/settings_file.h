@@ -1,6 +1,7 @@
 // The config file: `key = value` lines, which flags and variables override. Read once per process.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@
 #include "settings/setting.h"
 
 namespace toto::cli {
+
+// The largest file of settings that is read: this one, or `.env.compile`.
+inline constexpr std::size_t kMaxSettingsBytes = std::size_t{1} << 20;
 
 class SettingsFile {
  public:

@@ -85,7 +85,7 @@ def locate_model(
         return str(bundled)
     if Path(model).is_dir():
         raise FileNotFoundError(
-            f"{model}: has no config.json; expected a folder with config.json and model.safetensors"
+            f"{model}: holds no config.json; expected a folder with config.json and model.safetensors"
         )
     if Path(model).exists():
         raise FileNotFoundError(f"{model}: is a file, expected the folder with config.json")

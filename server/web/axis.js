@@ -110,6 +110,7 @@ export function timeTicks(times, from, to, most) {
   return [];
 }
 
+// Ticks of a series without times: whole numbers on round steps.
 export function stepTicks(from, to, most, firstNumber) {
   const {ticks} = valueTicks(from + firstNumber, to + firstNumber, most);
   const whole = ticks.filter(number => Number.isInteger(number));

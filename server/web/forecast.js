@@ -158,6 +158,7 @@ function again(keepView) {
 
 // ------------------------------------------------------------------------------------------ showing
 
+// elapsed: milliseconds from the request to the answer, in the browser.
 function show(series, answer, elapsed, keepView) {
   const forecastOf = answer.series[0],
     quantiles = forecastOf.quantiles;
@@ -204,6 +205,7 @@ function show(series, answer, elapsed, keepView) {
   for (const id of ["save-csv", "save-svg", "save-png"]) byId(id).disabled = false;
 }
 
+// Figures of the last step: median, change from the last known value, outer band.
 function showFigures(data, forecastOf) {
   const last = data.history.findLast(value => value !== null);
   const end = data.median.at(-1),

@@ -16,6 +16,7 @@ const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
 const megabytes = value => `${number(value / 1e6, 1)} MB`;
 const scientific = value => (value === 0 ? "0" : value === null ? "not a number" : formatValue(value, -1));
 
+// "2 d 3 h", "4 h 5 min", "6 min 7 s" or "8 s".
 function duration(seconds) {
   const [days, hours, minutes] = [
     Math.floor(seconds / 86400),
@@ -63,6 +64,7 @@ function spark(name, values, format) {
   ];
 }
 
+// badge: {text, kind: "good", "bad" or none}; rows: [name, value].
 function card(title, badge, rows, ...more) {
   const heading = element("h2", {}, title);
   if (badge) heading.append(element("span", {class: badge.kind || ""}, badge.text));
@@ -177,6 +179,7 @@ export function watch(open) {
   again();
 }
 
+// Returns after the new engine is loaded, which takes seconds for a large model.
 async function switchMode(event) {
   event.preventDefault();
   const mode = byId("mode").value,

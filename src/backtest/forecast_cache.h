@@ -35,8 +35,8 @@ ContextKey key_of(std::span<const float> context);
 class ForecastCache {
  public:
   ForecastCache() = default;  // in memory only
-  // `setting` describes everything but the context that a forecast depends on; each has a file of
-  // its own in `folder`. A file that cannot be read or holds something else counts as empty, an
+  // `setting` describes everything but the context that a forecast depends on; each has a separate
+  // file in `folder`. A file that cannot be read or holds something else counts as empty, an
   // entry whose checksum is wrong as absent.
   ForecastCache(const std::string& folder, std::string_view setting);
 

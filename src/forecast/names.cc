@@ -1,4 +1,4 @@
-// Names of the public choices, as the command line, the wire and Python spell them.
+// Names of modes, dtypes and other choices, as used by command line, HTTP and Python.
 #include <array>
 #include <utility>
 #include <vector>
@@ -37,6 +37,7 @@ std::string_view own_name(std::string_view name) {
   return name;
 }
 
+// Error(invalid_argument) lists the choices and suggests the nearest one.
 template <typename Table>
 auto find(const Table& names, std::string_view name, std::string_view what) {
   std::vector<std::string_view> choices;

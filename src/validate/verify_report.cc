@@ -13,7 +13,7 @@ namespace {
 
 std::string_view verdict(const CheckResult& check) { return check.passed ? "pass" : "FAIL"; }
 
-bool is_golden(const CheckResult& check) {
+bool is_golden_check(const CheckResult& check) {
   return check.name.starts_with("golden/") || check.name.starts_with("plausible/");
 }
 
@@ -86,7 +86,7 @@ std::string markdown_text(const VerifyReport& report) {
       {"check", "result", "remark", "mean error", "largest error", "reference's own", "bound"}};
   std::vector<CheckResult> others;
   for (const CheckResult& check : report.checks) {
-    if (!is_golden(check)) {
+    if (!is_golden_check(check)) {
       others.push_back(check);
       continue;
     }

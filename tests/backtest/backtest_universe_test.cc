@@ -97,7 +97,7 @@ struct Walked {
 // ------------------------------------------------------------------------------------- strategies
 
 // A strategy is one row and its function; no other code names it.
-TEST(Strategies, ANewRowReachesEveryOutput) {
+TEST(Strategies, AnAddedRowReachesEveryOutput) {
   static constexpr Strategy kEveryOtherBar = {
       "every-other-bar", Strategy::Kind::limit, false,
       [](const Outlook& outlook, std::size_t k, const Offsets&) {

@@ -161,7 +161,7 @@ class Page:
             try:
                 value = self.run(script)
             except RuntimeError as error:
-                if "context" not in str(error).lower():  # missing while the page navigates
+                if "context" not in str(error).lower():  # absent while the page navigates
                     raise
                 value = None
             if value:

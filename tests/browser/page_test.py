@@ -170,7 +170,7 @@ class PageTest(unittest.TestCase):
             saved = {}
             for kind in ("csv", "svg", "png"):
                 page.click(f"#save-{kind}")
-                until = time.monotonic() + 30
+                until = time.monotonic() + devtools.PATIENCE
                 while not (path := Path(folder) / f"AAPL_close_forecast.{kind}").exists() and time.monotonic() < until:
                     self.browser.pump(0.03)
                 saved[kind] = path.read_bytes()
@@ -190,7 +190,7 @@ class PageTest(unittest.TestCase):
         page.click("#backtest-run")
         page.wait("document.querySelector('#backtest-state').textContent.startsWith('Done')")
         self.assertIn("AAPL", page.text("#backtest-state"))
-        until = time.monotonic() + 30
+        until = time.monotonic() + devtools.PATIENCE
         while "Strategies against buy-hold" not in (text := page.frame_text()) and time.monotonic() < until:
             self.browser.pump(0.05)
         self.assertIn("Strategies against buy-hold", text)
@@ -265,7 +265,7 @@ class PageTest(unittest.TestCase):
         self.assertLessEqual(page.run("begun") - before, 3)
         page.wait(f"begun > {before}")
 
-    def test_a_key_that_was_declined_is_not_asked_for_again(self):
+    def test_a_declined_key_is_not_requested_again(self):
         page = self.open(self.locked_service, path="/#status")
         page.wait("document.querySelector('#key-dialog').open")
         page.click("#key-cancel")
@@ -281,7 +281,7 @@ class PageTest(unittest.TestCase):
         requests = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/status')).length"
         page.wait(f"{requests} > {page.run(requests)}")
 
-    def test_the_last_choice_is_shown_whatever_arrives_last(self):
+    def test_the_last_choice_is_shown_in_any_order_of_answers(self):
         page = self.open_with_forecast()
         # The answer with the next table is held back until release() is called.
         page.run(
@@ -341,7 +341,7 @@ class PageTest(unittest.TestCase):
         page.wait("document.querySelector('#engine').textContent.includes('default')")
         self.assertTrue(all("401" in problem for problem in page.problems), page.problems)
 
-    def test_the_keyboard_is_enough(self):
+    def test_the_page_works_with_the_keyboard_alone(self):
         page = self.open_with_forecast()
         order = []
         for _ in range(40):

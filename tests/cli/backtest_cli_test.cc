@@ -341,7 +341,7 @@ TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
                                           "500",      "--no-lag-test", "--progress"};
   const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
   const Running running = start(words, cache);
-  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return fs::exists(path("cache/forecasts")); }));
   kill(running.pid(), SIGINT);
   const Result stopped = running.wait();
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
@@ -473,7 +473,7 @@ TEST_F(CompareTest, OnlyTheTotalReturnGates) {
 TEST_F(CompareTest, WhatIsMissingFails) {
   results("a.json", symbol("S", "0.1"));
   results("b.json", symbol("S", "0.1") + "," + symbol("T", "0.1"));
-  EXPECT_EQ(gate(), 1) << "T stands in B alone";
+  EXPECT_EQ(gate(), 1) << "only B has T";
   results("a.json", "");
   results("b.json", "");
   EXPECT_EQ(gate(), 1) << "nothing to compare";

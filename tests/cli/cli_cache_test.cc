@@ -122,7 +122,7 @@ TEST_F(CacheTest, ADamagedEntryIsOneWarning) {
   expect_right(forecast());
 }
 
-TEST_F(CacheTest, EightProcessesAtOnceOnAColdCache) {
+TEST_F(CacheTest, EightProcessesShareAColdCache) {
   for (int round = 0; round < 3; ++round) {
     fs::remove_all(cache_);
     std::vector<Running> all;

@@ -58,7 +58,7 @@ TEST_F(ModelTest, InterruptedMakeModelLeavesTheModelThatWasThere) {
   const auto num_files = [&] {
     return std::distance(std::filesystem::directory_iterator(path("tiny")), {});
   };
-  for (int i = 0; i < 6000 && num_files() < 4; ++i) usleep(1'000);
+  EXPECT_TRUE(testing::eventually([&] { return num_files() >= 4; }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;
@@ -81,9 +81,9 @@ TEST_F(ModelTest, MakeModelRefuses) {
   expect_refusal(2, {"plain"}, {"make-model", "plain", "--config", "mini"});
   // Random weights replace random weights, and nothing else.
   EXPECT_EQ(run({"make-model", "tiny", "--config", "mini"}).exit_code, 0);
-  damage("somebody's work");
+  damage("other work");
   expect_refusal(2, {"tiny", "did not write"}, {"make-model", "tiny", "--config", "mini"});
-  EXPECT_EQ(weights(), "somebody's work");
+  EXPECT_EQ(weights(), "other work");
 }
 
 TEST_F(ModelTest, InspectDescribesAModel) {

@@ -119,9 +119,9 @@ TEST_F(SettingsTest, VariablesAreDefaults) {
   EXPECT_EQ(at(engine, "model").string, "toto-mini");
   const io::Json& series = at(json, "series").array.at(0);
   EXPECT_EQ(at(series, "point").array.size(), 3u);
-  const Result missing = forecast({}, {{"TOTO_MODEL_ID", "nobody/nothing"}});
+  const Result missing = forecast({}, {{"TOTO_MODEL_ID", "absent/model"}});
   EXPECT_EQ(missing.exit_code, 3);
-  EXPECT_TRUE(has(error_line(missing), "nobody/nothing")) << missing.err;
+  EXPECT_TRUE(has(error_line(missing), "absent/model")) << missing.err;
   // A flag wins.
   EXPECT_EQ(
       at(at(json_of(forecast({"--seed", "7"}, {{"TOTO_SEED", "nonsense"}})), "engine"), "seed")
@@ -139,7 +139,7 @@ TEST_F(SettingsTest, SamplesVariableMeansSamples) {
   EXPECT_EQ(samples(plain), 256u);
   EXPECT_EQ(samples(by_variable), 5u);
   EXPECT_EQ(samples(by_flag), 5u);
-  // A default does not stand in the way of --decode mean, a flag does.
+  // A default does not conflict with --decode mean, a flag does.
   EXPECT_EQ(forecast({"--decode", "mean"}, {{"TOTO_NUM_SAMPLES", "5"}}).exit_code, 0);
   expect_refusal(2, {"--decode mean"},
                  {"forecast", "in.csv", "--decode", "mean", "--samples", "5"});

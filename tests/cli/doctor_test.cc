@@ -51,7 +51,7 @@ TEST_F(DoctorTest, NamesModelFilesByTheirHashes) {
   EXPECT_TRUE(has(files.value, sums.out.substr(65, 64))) << files.value;
 }
 
-TEST_F(DoctorTest, ShowsTheConfigInForce) {
+TEST_F(DoctorTest, ShowsTheActiveConfig) {
   EXPECT_TRUE(has(line(doctor(), "config").value, "no config file"));
   file("toto.conf", "seed = 4\nthreads = 1\n");
   const Line config = line(doctor({"--seed", "5"}), "config");

@@ -334,9 +334,8 @@ TEST_F(SettingsTest, StatusShowsFileAndEnvironment) {
                             "`source .env.compile`\n"),
             0u)
       << result.out;
-  const Environment sourced = {{"TOTO_DISABLE_COMPILE", "0"},
-                               {"TOTO_COMPILE", "1"},
-                               {"TOTO_COMPILE_MODE", "max-autotune"}};
+  const Environment sourced = {
+      {"TOTO_DISABLE_COMPILE", "0"}, {"TOTO_COMPILE", "1"}, {"TOTO_COMPILE_MODE", "max-autotune"}};
   result = run({"config", "status"}, sourced);
   EXPECT_EQ(result.out.find("enabled, mode max-autotune; this shell has it\n"), 0u) << result.out;
   result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "fastest"}});

@@ -126,7 +126,7 @@ TEST_F(StressCommandTest, ConfigTestPassesItsFlagsOn) {
 TEST_F(StressCommandTest, StopsOnInterrupt) {
   const Running running = start({"stress", "--mode", "full", "--output-dir", "out", "--progress",
                                  "--model", model(), "--threads", "1"});
-  for (int i = 0; i < 30'000 && !has(running.err_so_far(), "stress full: "); ++i) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return has(running.err_so_far(), "stress full: "); }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

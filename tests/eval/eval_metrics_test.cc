@@ -114,7 +114,7 @@ TEST(EvalMetrics, FiguresWithoutADivisorHaveNoValue) {
   const Sums perfect = score(zeros, quantiles(2, [](double) { return 0; }), std::nullopt);
   EXPECT_FALSE(ratios_of(ours, perfect).wql);
   EXPECT_FALSE(ratios_of(perfect, ours).mae);
-  EXPECT_EQ(*metrics_of(perfect, false).smape, 0) << "nothing for nothing is no error";
+  EXPECT_EQ(*metrics_of(perfect, false).smape, 0) << "0 of 0 counts as no error";
 }
 
 TEST(EvalMetrics, InSampleErrorByHand) {

@@ -65,16 +65,16 @@ TEST(SampleSummary, TrimmedMeansCutWholeValues) {
   EXPECT_EQ(summary.trimmed_mean(0.49, 0.49), summary.trimmed_mean(0.4, 0.4));
 }
 
-TEST(SampleSummary, TrimmedMeanTakesDecimalsAsTheyAreMeant) {
+TEST(SampleSummary, TrimmedMeanToleratesBinaryRounding) {
   std::vector<float> values(100);
   for (int i = 0; i < 100; ++i) values[i] = static_cast<float>(i);
   const SampleSummary summary(values);
-  // 0.29 * 100 is 28.999999999999996 in binary: 29 values are cut all the same.
+  // 0.29 * 100 is 28.999999999999996 in binary: 29 values are cut nevertheless.
   EXPECT_EQ(summary.trimmed_mean(0.29, 0), (29 + 99) / 2.0);
   EXPECT_EQ(summary.trimmed_mean(0, 0.57), (0 + 42) / 2.0);
 }
 
-TEST(SampleSummary, SortsInPlaceWhateverTheOrder) {
+TEST(SampleSummary, SortsInPlace) {
   std::vector<float> values = kValues;
   std::vector<float> shuffled = kValues;
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(1));
@@ -104,7 +104,7 @@ TEST(SampleSummary, OfNothingOrNanIsNan) {
   }
 }
 
-TEST(SampleSummary, RefusesLevelsAndSharesThatAreNone) {
+TEST(SampleSummary, RefusesInvalidLevelsAndShares) {
   std::vector<float> values = kValues;
   const SampleSummary summary(values);
   for (const double p : {-0.1, 1.1, double{kMissing}}) EXPECT_TRUE(std::isnan(summary.quantile(p)));
@@ -113,7 +113,7 @@ TEST(SampleSummary, RefusesLevelsAndSharesThatAreNone) {
   EXPECT_TRUE(std::isnan(summary.trimmed_mean(0, kMissing)));
 }
 
-TEST(SampleSummary, InfinitiesStayWhereTheyAre) {
+TEST(SampleSummary, KeepsInfinities) {
   std::vector<float> values = {-kInfinity, 1, 2, 3, kInfinity, kInfinity};
   const SampleSummary summary(values);
   EXPECT_EQ(summary.quantile(0), -kInfinity);
@@ -136,7 +136,7 @@ class PointOf : public ::testing::Test {
   // A skewed mixture, and a million draws from it.
   PointOf()
       : workspace_(StudentMixture::workspace_doubles(2)),
-        mixture_(workspace_, MixtureParameters<double>{df_, loc_, scale_, logits_}, {50, 4}),
+        mixture_(workspace_, MixtureParameters{df_, loc_, scale_, logits_}, {50, 4}),
         exact_(mixture_) {
     for (std::uint32_t i = 0; i < 1'000'000; ++i) {
       draws_.push_back(

@@ -14,7 +14,7 @@ namespace {
 
 using namespace toto::server;
 
-void check(const PreparedRequest\& prepared, const RequestLimits\& limits) {
+void check(const PreparedRequest& prepared, const RequestLimits& limits) {
   require(!prepared.series.empty() && prepared.series.size() <= limits.max_series);
   require(prepared.options.horizon >= 1 && prepared.options.horizon <= limits.max_horizon);
   std::size_t num_values = 0;

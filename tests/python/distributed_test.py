@@ -20,7 +20,7 @@ from totocpp.distributed import ForecastActor, backtest_universe, forecast_datas
 
 
 class Noting(ForecastActor):
-    """Slow enough to lose a machine in the middle, and notes where it ran."""
+    """Slow enough to lose a machine in the middle of a job; records where it ran."""
 
     def __init__(self, *arguments: Any, notes: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -64,7 +64,7 @@ class Ray(unittest.TestCase):
         ray.shutdown()
         cls.cluster.shutdown()
 
-    def test_0_a_class_of_a_script(self) -> None:
+    def test_0_a_class_defined_in_a_script(self) -> None:
         """As in a notebook: it cannot be imported, and each worker still creates it once."""
         import ray
 
@@ -92,7 +92,7 @@ class Ray(unittest.TestCase):
             np.testing.assert_array_equal(answer["point"], alone.median)
             self.assertAlmostEqual(answer["sum"], alone.mean.sum(), places=3)
 
-    def test_0_refusals_of_a_universe(self) -> None:
+    def test_0_rejected_universes(self) -> None:
         for kind, sentence, data, settings in (
             (ValueError, "data is empty", [], {}),
             (ValueError, "report=True: the symbols of a universe run in separate tasks", DATA / "AAPL.csv", {"report": True}),

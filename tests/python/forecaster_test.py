@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from support import engine, wave
 
-import totocpp
 from totocpp import MaskedTimeseries, Toto, TotoForecaster
 
 
@@ -78,7 +77,7 @@ class Tutorial(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"\[1, 2, 40\], expected \[1, 1, prediction_length\]"):
             TotoForecaster(engine()).forecast(told, 40, future_exogenous_variables=np.zeros((2, 40)))
 
-    def test_refusals(self) -> None:
+    def test_rejected_inputs(self) -> None:
         forecaster = TotoForecaster(engine())
         with self.assertRaisesRegex(TypeError, "expected totocpp.Toto"):
             TotoForecaster(object())  # type: ignore[arg-type]
@@ -91,7 +90,7 @@ class Tutorial(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"shape \[512\]"):
             forecaster.forecast(inputs(wave()), 5)
 
-    def test_devices_and_slow_paths_are_said(self) -> None:
+    def test_warns_about_devices_and_slow_paths(self) -> None:
         toto = Toto(engine())
         with self.assertWarnsRegex(UserWarning, "runs on the CPU"):
             toto.to("cuda")
@@ -100,7 +99,7 @@ class Tutorial(unittest.TestCase):
         self.assertEqual(toto.compile(mode="reduce-overhead").engine.mode, "reduce-overhead")
 
 
-    def test_arguments_without_meaning_are_said(self) -> None:
+    def test_warns_about_ignored_arguments(self) -> None:
         toto = Toto(engine())
         for sentence, call in (
             ("to: bfloat16 is ignored, weights stay f32", lambda: toto.to(dtype="bfloat16")),

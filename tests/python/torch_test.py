@@ -67,7 +67,7 @@ class Torch(unittest.TestCase):
             self.assertIsInstance(names[name], torch.Tensor)
             self.assertEqual(names[name].shape, (1, 7, 336))
 
-    def test_tensors_of_all_kinds(self) -> None:
+    def test_tensors_of_all_types(self) -> None:
         import torch
 
         values = np.round(wave(200) * 8)
@@ -78,7 +78,7 @@ class Torch(unittest.TestCase):
         pipe = totocpp.TotoPipeline.from_pretrained(torch_dtype=torch.bfloat16)
         self.assertEqual(pipe.predict(torch.from_numpy(values), 3, num_samples=4)[0].samples.shape, (4, 3))
 
-    def test_a_type_may_stand_first(self) -> None:
+    def test_a_type_may_be_the_first_argument(self) -> None:
         import torch
 
         with self.assertWarnsRegex(UserWarning, "to: torch.bfloat16 is ignored, weights stay f32"):
@@ -107,7 +107,7 @@ class Torch(unittest.TestCase):
         np.testing.assert_array_equal(samples.numpy(), expected.samples + 1)
         np.testing.assert_array_equal(mean.numpy(), expected.mean)
 
-    def test_beside_pytorch_in_one_process(self) -> None:
+    def test_with_pytorch_in_one_process(self) -> None:
         """Both compute in separate threads concurrently; neither changes the other's numbers."""
         import torch
 

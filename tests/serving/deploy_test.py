@@ -133,7 +133,7 @@ class Deploy(unittest.TestCase):
                 names.append(name)
         return set(names)
 
-    def test_alert_rules_name_what_is_emitted(self):
+    def test_alert_rules_use_existing_metrics(self):
         text = (DEPLOY / "alerts.yml").read_text(encoding="utf-8")
         tree = read_yaml(text)
         try:
@@ -185,7 +185,7 @@ class Deploy(unittest.TestCase):
         for pattern, forecasts in routes:
             self.assertEqual(bool(re.fullmatch(route, pattern)), bool(forecasts), pattern)
 
-    def test_the_dashboard_shows_what_is_emitted(self):
+    def test_the_dashboard_uses_existing_metrics(self):
         board = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
         panels = [panel for panel in board["panels"] if panel["type"] != "row"]
         self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
@@ -203,7 +203,7 @@ class Deploy(unittest.TestCase):
         ):  # fmt: skip
             self.assertIn(name, used)
 
-    def test_the_unit_uses_what_there_is(self):
+    def test_the_unit_uses_existing_flags_and_variables(self):
         unit = (DEPLOY / "toto.service").read_text(encoding="utf-8")
         settings = [line for line in unit.splitlines() if not line.startswith("#")]
         for flag in re.findall(r"(--[a-z-]+)", next(line for line in settings if line.startswith("ExecStart="))):
@@ -235,7 +235,7 @@ class Deploy(unittest.TestCase):
         for name in re.findall(r"TOTO_SERVE_(\w+)=", text):
             self.assertIn("--" + name.lower().replace("_", "-") + " ", self.help)
 
-    def test_the_image_is_built_from_what_there_is(self):
+    def test_the_image_is_built_from_existing_files(self):
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE):
@@ -257,7 +257,7 @@ class Deploy(unittest.TestCase):
         setup = (ROOT / "tools/setup.sh").read_text(encoding="utf-8")
         needed = set(re.search(r"^build=\((.*)\)$", setup, re.MULTILINE)[1].split())
         installed = set(re.search(r"--no-install-recommends \\\n(.*?)\\\n", text, re.DOTALL)[1].split())
-        self.assertEqual(needed - installed, {"make", "python3", "libgtest-dev"})  # what tests need
+        self.assertEqual(needed - installed, {"make", "python3", "libgtest-dev"})  # needed by tests only
         self.assertRegex(text, r"(?m)^USER 10001$")
         self.assertIn("/health", re.search(r"^HEALTHCHECK (.*?)\n[A-Z]", text, re.MULTILINE | re.DOTALL)[1])
         if shutil.which("hadolint"):

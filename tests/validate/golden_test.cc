@@ -325,8 +325,7 @@ TEST(FindGoldens, RefusesFoldersWithoutGoldens) {
   MadeGolden::write(folder / "case");
   expect_error(ErrorCode::not_found, {"no such folder", "nowhere"},
                [&] { find({folder / "case", folder / "nowhere"}); });
-  expect_error(ErrorCode::not_found, {"holds no golden", "empty"},
-               [&] { find({folder / "empty"}); });
+  expect_error(ErrorCode::not_found, {"has no golden", "empty"}, [&] { find({folder / "empty"}); });
   expect_error(ErrorCode::not_found, {"is not a folder"}, [&] { find({folder / "file"}); });
 }
 

@@ -15,7 +15,7 @@
 #include "verify_fixture.h"
 
 // Under AddressSanitizer freed memory waits in quarantine and would be taken for memory the engine
-// needs. Elsewhere nobody calls this.
+// needs. Elsewhere it is not called.
 extern "C" const char* __asan_default_options();  // NOLINT: the name is theirs
 const char* __asan_default_options() {            // NOLINT: the name is theirs
   return "quarantine_size_mb=1";
@@ -42,6 +42,7 @@ class VerifyTest : public ::testing::Test {
     VerifyOptions options;
     options.model = model();
     options.modes = std::move(modes);
+    options.engine.threads = 1;  // on a busy machine, threads that wait for each other take seconds
     options.load = faulty(fault);
     return verify(options);
   }
@@ -352,7 +353,7 @@ TEST_F(VerifyTest, CatchesRunsThatDiffer) {
     return Fault{.on_forecast = [member](const EngineOptions& options,
                                          std::span<const Series> batch,
                                          std::vector<Forecast>& forecasts) {
-      // The determinism check has a series of its own; others repeat nothing.
+      // The determinism check has a separate series; other checks repeat nothing.
       if (is_default(options) && batch[0].id == "runs" && ++calls == 15)
         nudge(forecasts[0].*member);
     }};

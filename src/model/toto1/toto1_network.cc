@@ -1,4 +1,4 @@
-#include "model/toto1/network.h"
+#include "model/toto1/toto1_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "model/toto1/head.h"
-#include "model/toto1/scaler.h"
+#include "model/toto1/toto1_head.h"
+#include "model/toto1/toto1_scaler.h"
 
 namespace toto {
 namespace {
@@ -41,7 +41,7 @@ void Toto1Network::read_patch(ScalerState& state, const float* values, float* ro
   scale_patch<float>(config_, state, values, nullptr, row, loc, scale);
 }
 
-// rotary.h has the reason: a pass is centred on its own positions, cached keys on the context's.
+// A pass is centred on its own positions, cached keys on the context's; rotary.h has the algebra.
 void Toto1Network::position_factors(int position, int last, int first_last,
                                     float* dst) const noexcept {
   rotary_.factors(position, position - last / 2 + first_last / 2, dst);
@@ -80,11 +80,11 @@ Workspace Toto1Network::take_workspace(Arena& arena, int max_rows, int max_outpu
   const std::size_t rows = max_rows;
   workspace.hidden = arena.take<float>(rows * embed_stride_);
   workspace.normed = arena.take<float>(rows * embed_stride_);
-  // One vector more: kernels read a narrow last head past its end.
+  // One extra vector: kernels read past the end of a narrow last head.
   workspace.qkv = arena.take<float>(rows * round_up(3 * config_.embed_dim, kPanel) + kPartialSums);
   workspace.mixed = arena.take<float>(rows * embed_stride_);
   workspace.gated = arena.take<float>(rows * gate_stride());
-  // Space-wise groups hold at most all rows; each part of the cache is rounded up to whole panels.
+  // A space-wise group has at most all rows; each part of the cache is rounded up to whole panels.
   workspace.score_stride = round_up(std::max(max_positions, max_rows) + 3 * kKeyPanel, kKeyPanel);
   workspace.scores = arena.take<float>(workspace.score_stride * pool_.num_threads());
   workspace.heads = arena.take<float>(std::size_t(max_outputs) * head_stride());
@@ -94,6 +94,7 @@ Workspace Toto1Network::take_workspace(Arena& arena, int max_rows, int max_outpu
   return workspace;
 }
 
+// Labels replace the embedding of their rows.
 void Toto1Network::embed(const Pass& pass, Workspace& workspace) const noexcept {
   apply(weights_.embed,
         {.src = pass.inputs,
@@ -117,6 +118,8 @@ void Toto1Network::normalise(const WeightArray<float>& weight, int rows,
   });
 }
 
+// One task per run and head: rotates queries and keys in place and stores keys in panels, values in
+// rows.
 void Toto1Network::append_keys_and_values(const Pass& pass, int time_layer,
                                           Workspace& workspace) const noexcept {
   const KvLayout& layout = kv_layout();
@@ -142,6 +145,7 @@ void Toto1Network::append_keys_and_values(const Pass& pass, int time_layer,
   });
 }
 
+// Causal attention of one head over the cached prefix and the run's own positions.
 void Toto1Network::attend_in_time(const Pass& pass, int time_layer, bool outputs_only,
                                   Workspace& workspace) const noexcept {
   const KvLayout& layout = kv_layout();
@@ -149,7 +153,7 @@ void Toto1Network::attend_in_time(const Pass& pass, int time_layer, bool outputs
   const std::size_t qkv_stride = round_up(3 * e, kPanel);
   const int num_runs = static_cast<int>(pass.runs.size());
   pool_.run(num_runs * heads, [&](int task, int worker) {
-    // All runs of a head, then the next head: samples share their prefix, which then stays near.
+    // All runs of one head, then the next head: paths share a prefix, which then stays in cache.
     const RowRun& run = pass.runs[task % num_runs];
     const int head = task / num_runs;
     const int first = outputs_only ? run.num_rows - run.num_outputs : 0;
@@ -173,6 +177,7 @@ void Toto1Network::attend_in_time(const Pass& pass, int time_layer, bool outputs
   });
 }
 
+// Attention of one head across the variates of a group; no rotary embedding, no causality.
 void Toto1Network::attend_in_space(std::span<const SpaceGroup> groups,
                                    Workspace& workspace) const noexcept {
   const int e = config_.embed_dim, heads = config_.num_heads, hd = config_.head_dim();
@@ -198,7 +203,8 @@ void Toto1Network::attend_in_space(std::span<const SpaceGroup> groups,
   });
 }
 
-// From here on only the rows that want output matter: moves them to the front, in run order.
+// Moves the output rows to the front, in run order: after the last time-wise layer no other row is
+// needed.
 void Toto1Network::keep_outputs(const Pass& pass, Workspace& workspace) const noexcept {
   int next = 0;
   for (const RowRun& run : pass.runs) {
@@ -213,6 +219,7 @@ void Toto1Network::keep_outputs(const Pass& pass, Workspace& workspace) const no
   }
 }
 
+// Source, destination and epilogue of each product of a layer.
 void Toto1Network::multiply_panels(Product product, int layer, int rows, const Workspace& workspace,
                                    const Schedule& schedule, int num_panels) const noexcept {
   GemmCall call{.src = workspace.normed,
@@ -258,6 +265,7 @@ void Toto1Network::multiply_panels(Product product, int layer, int rows, const W
   apply(*linear, call, kernels_, pool_);
 }
 
+// After the last time-wise layer only output rows are processed.
 void Toto1Network::forward(const Pass& pass, Workspace& workspace) const noexcept {
   int rows = pass.num_rows;
   std::span<const SpaceGroup> groups = pass.groups;
@@ -266,13 +274,13 @@ void Toto1Network::forward(const Pass& pass, Workspace& workspace) const noexcep
   };
   embed(pass, workspace);
   int time_layer = 0;
-  if (last_time_layer_ < 0) {  // without time-wise layers the past does not matter at all
+  if (last_time_layer_ < 0) {  // without time-wise layers the past has no influence
     keep_outputs(pass, workspace);
     rows = pass.num_outputs;
     groups = pass.output_groups;
   }
   for (int i = 0; i < config_.num_layers; ++i) {
-    const Toto1Weights::Layer& layer = weights_.layers[i];
+    const Toto1Weights::PackedLayer& layer = weights_.layers[i];
     normalise(layer.norm1, rows, workspace);
     multiply_all(Product::qkv, i);
     if (config_.is_spacewise(i)) {

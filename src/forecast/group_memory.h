@@ -1,4 +1,4 @@
-// The memory of one group of series on its way through the network, carved out of one arena.
+// The memory of one group of series while its passes run, taken from one arena.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ struct LaneRow {
   int path = 0;
 };
 
-struct State {
-  // Per sequence: one variate of one series.
-  // Contexts, back to back; of a session's series these three, and keys and values, are kept there.
+// Pointers into the arena; null in a measuring run. Not owned.
+struct GroupMemory {
+  // Per sequence (one variate of one series). Contexts are contiguous; for a session's series the
+  // first three, keys and values are in its KeptContexts instead.
   float* inputs = nullptr;       // [sequence][patch][input_width]
   std::uint8_t* mask = nullptr;  // [sequence][patch][step]
   std::int64_t* ids = nullptr;   // [sequence][patch]
   ScalerState* scalers = nullptr;
-  double* loc = nullptr;  // [sequence][patch] of the latest patch of the context
+  double* loc = nullptr;  // [sequence][step] of the latest patch of the context
   double* scale = nullptr;
-  KvSpan* prefixes = nullptr;  // keys and values of the context
+  KvSpan* prefixes = nullptr;  // [sequence], keys and values of the context
   float* paths = nullptr;      // [sequence][step][path]
 
-  // One pass, prefill or decode, of up to max_rows rows.
+  // One pass of up to max_rows rows.
   int max_rows = 0;
   RowRun* runs = nullptr;
   SpaceGroup* groups = nullptr;
@@ -39,32 +40,32 @@ struct State {
   ConstantRow* constants = nullptr;
   float* rows = nullptr;  // [row][input_width]
   Workspace network;
-  float* positions = nullptr;  // [token] factors of the positions of context and query rows
+  float* positions = nullptr;  // [token][position_floats], of context and query rows
 
   // Sampled paths beyond the first block.
   int max_lane_rows = 0;
   LaneRow* lane_rows = nullptr;
   ScalerState* lane_scalers = nullptr;  // [row]
-  double* lane_loc = nullptr;           // [row][patch]
+  double* lane_loc = nullptr;           // [row][step]
   double* lane_scale = nullptr;
-  KvSpan* tails = nullptr;            // [row] keys and values of what was decoded
-  float* decode_positions = nullptr;  // [series][decode patch] factors
+  KvSpan* tails = nullptr;            // [row], keys and values of decoded patches
+  float* decode_positions = nullptr;  // [series][decode position][position_floats]
 
   // Per thread.
   double* step = nullptr;  // one step's distribution
   std::size_t step_stride = 0;
-  float* scratch = nullptr;  // a patch of values, or one step of all paths
+  float* scratch = nullptr;  // [max(patch, stored paths)]
   std::size_t scratch_stride = 0;
 
-  std::size_t bytes = 0;  // of the arena, taken by this group
+  std::size_t bytes = 0;  // taken from the arena
 
   std::span<double> step_workspace(int thread) const {
     return {step + thread * step_stride, step_stride};
   }
 };
 
-// Called twice: with a measuring arena to learn the size, then to hand out the pieces.
-State carve_state(Arena& arena, const Group& group, const PathPlan& paths, const Network& network,
-                  int num_threads);
+// Called twice: with a measuring arena to compute the size, then to receive the pieces.
+GroupMemory carve_memory(Arena& arena, const SeriesGroup& group, const PathPlan& paths,
+                         const Network& network, int num_threads);
 
 }  // namespace toto

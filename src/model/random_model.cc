@@ -1,4 +1,4 @@
-#include "model/make_model.h"
+#include "model/random_model.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 namespace toto {
 namespace {
 
-// Uniform in [-limit, limit).
+// Uniform in [-limit, limit), a pure function of its arguments.
 float uniform(std::uint64_t seed, std::uint64_t tensor, std::uint64_t element, float limit) {
   const RandomWords words = philox4x32(
       {static_cast<std::uint32_t>(element / 4), static_cast<std::uint32_t>(element / 4 >> 32),
@@ -34,6 +34,7 @@ std::uint16_t to_f16(float x) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000) >> 13));
 }
 
+// Writes values in the given type; only F32, F16 and BF16 get here.
 void append_as(io::TensorType type, const std::vector<float>& values,
                io::SafetensorsWriter& writer) {
   if (type == io::TensorType::f32) {
@@ -64,7 +65,7 @@ void make_model(const Architecture& architecture, std::uint64_t seed, io::Tensor
         {.name = architecture.stored_name(spec.name), .type = type, .shape = spec.shape});
     total += static_cast<std::uint64_t>(spec.num_elements());
   }
-  // Both are written to the end before either takes its place.
+  // Both files are complete before either replaces an existing one.
   io::AtomicFile config_file(folder + "/config.json");
   config_file.write(architecture.config_json());
   io::SafetensorsWriter writer(

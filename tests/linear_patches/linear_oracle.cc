@@ -1,14 +1,16 @@
-// The linear architecture's oracle.
+// The plain form of the linear test architecture.
 #include <algorithm>
 #include <cmath>
 
 #include "linear_patches/linear_patches.h"
 #include "model/checkpoint.h"
 
-namespace toto::linear_patches {
+namespace toto {
 namespace {
 
-// Written down plainly: the whole history is kept, statistics are taken again for every prediction.
+using namespace linear_patches;
+
+// Keeps the whole history and recomputes the statistics for every prediction.
 class LinearPath final : public OraclePath {
  public:
   LinearPath(const std::vector<std::vector<float>>& tensors, int patch,
@@ -58,19 +60,13 @@ class LinearPath final : public OraclePath {
     for (std::size_t i = 0; i < values.size(); ++i) history_[i / steps].push_back(values[i]);
   }
   void trace(Trace& trace) const override {
-    add_trace(
-        int(history_.size()), predicted_, patch_, [&](int v) { return loc_[v]; },
-        [&](int v) { return scale_[v]; },
-        [&](int v, int p, int n) {
-          return raw_[std::size_t(v * predicted_ + p) * patch_ * kNumLevels + n];
-        },
-        trace);
+    add_trace(int(history_.size()), predicted_, patch_, loc_, scale_, raw_.data(), trace);
   }
 
  private:
   std::vector<std::vector<float>> tensors_;  // as kNames
   int patch_, predicted_ = 0;
-  std::vector<std::vector<double>> history_;  // [variate][time], NaN does not count
+  std::vector<std::vector<double>> history_;  // [variate][time], NaN is missing
   std::vector<double> loc_, scale_, raw_;     // raw_: [variate][patch][step][level]
 };
 
@@ -90,8 +86,8 @@ class LinearOracle final : public Oracle {
 
 }  // namespace
 
-std::unique_ptr<Oracle> make_oracle(const Checkpoint& checkpoint, int patch) {
+std::unique_ptr<Oracle> make_linear_oracle(const Checkpoint& checkpoint, int patch) {
   return std::make_unique<LinearOracle>(checkpoint, patch);
 }
 
-}  // namespace toto::linear_patches
+}  // namespace toto

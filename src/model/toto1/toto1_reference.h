@@ -1,7 +1,7 @@
-// Toto 1.0 written down plainly, in the order of the paper and of the reference's code: the oracle
-// that the optimised engine answers to, and the mode to roll back to.
+// A plain implementation of Toto 1.0 in the order of the paper and of the PyTorch code. The
+// optimised network is checked against it, and mode `reference` runs it.
 //
-// Nothing is folded, packed or fused. Values are T (float or double), every sum runs in double.
+// Nothing is folded, packed or fused. Values are T (float or double), sums are computed in double.
 #pragma once
 
 #include <cstdint>
@@ -11,38 +11,38 @@
 
 #include "base/threads.h"
 #include "model/checkpoint.h"
-#include "model/toto1/config.h"
+#include "model/toto1/toto1_config.h"
 
 namespace toto {
 
 // Keys and values of the time-wise layers, as util.py: KVCache holds them. Copying it forks a path.
 template <typename T>
 struct Toto1ReferenceCache {
-  int length = 0;  // positions held, the variate label's included
-  std::vector<std::vector<T>>
-      keys;  // [layer][(variate, position, head, head_dim)], grown by append
-  std::vector<std::vector<T>> values;
+  int length = 0;                      // positions held, the variate label's included
+  std::vector<std::vector<T>> keys;    // [layer][(variate, position, head, head_dim)]
+  std::vector<std::vector<T>> values;  // as keys
 };
 
 template <typename T>
 struct Toto1ReferenceInput {
   int num_variates = 0;
-  int num_patches = 0;                // new ones: all of them, or one when a cache holds the rest
+  int num_patches = 0;                // new patches: all, or one if a cache holds the others
   std::span<const T> scaled;          // [variate][patch][patch_size]
   std::span<const std::int64_t> ids;  // [variate][patch]
   int num_exogenous = 0;
-  std::function<void()> check = {};  // between pieces of work; may throw, which ends the pass
+  std::function<void()> check = {};  // called between parts of the work; may throw to cancel
 };
 
-// Immutable after construction; forward() is const and uses the pool of its caller.
+// Immutable after construction; forward() is thread-safe if each caller has its own pool and cache.
 template <typename T>
 class Toto1Reference {
  public:
   Toto1Reference(const Toto1Config& config, const Checkpoint& checkpoint);
 
-  // The head's raw output for the last patch: [variate][step][parameter][component], parameters in
-  // the order df, loc, scale, logits, before softplus. With a cache, its positions come first and
-  // the new ones are appended (the reference's cached path); without, every call sees everything.
+  // The head's raw output for the last patch, before softplus:
+  // [variate][step][parameter][component] with parameters df, loc, scale, logits. With a cache, its
+  // positions come first and the new ones are appended (the reference's cached path); without one,
+  // `input` holds all patches.
   std::vector<T> forward(const Toto1ReferenceInput<T>& input, Toto1ReferenceCache<T>* cache,
                          ThreadPool& pool) const;
 
@@ -54,7 +54,7 @@ class Toto1Reference {
     std::vector<T> bias;    // [out]
     int in = 0, out = 0;
   };
-  struct Layer {
+  struct PlainLayer {
     std::vector<T> norm1, norm2;
     Linear qkv, out, mlp_up, mlp_down;
     bool spacewise = false;
@@ -74,7 +74,7 @@ class Toto1Reference {
   bool has_labels_ = false;
   std::vector<T> target_label_, exogenous_label_;
   Linear embed_, unembed_;
-  std::vector<Layer> layers_;
+  std::vector<PlainLayer> layers_;
   std::vector<Linear> heads_;  // df, loc, scale, logits
 };
 

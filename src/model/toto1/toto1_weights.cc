@@ -1,4 +1,4 @@
-#include "model/toto1/weights.h"
+#include "model/toto1/toto1_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace toto {
 namespace {
 
-constexpr int kHalf = kPanel / 2;  // gates, and as many ups, of a panel
+constexpr int kHalf = kPanel / 2;  // gate columns of a panel, and as many up columns
 
 void fill(WeightArray<float>& array, const std::vector<float>& values) {
   std::copy(values.begin(), values.end(), array.allocate());
@@ -24,6 +24,7 @@ std::vector<float> normalised(std::vector<float> label) {
   return label;
 }
 
+// Multiplies the head's projections with the unembedding in double: one layer instead of two.
 void fold_head(const Toto1Config& config, const Checkpoint& checkpoint, FoldedHead& folded,
                const Kernels& kernels, ThreadPool& pool) {
   const int e = config.embed_dim, per_step = config.params_per_step();
@@ -43,8 +44,7 @@ void fold_head(const Toto1Config& config, const Checkpoint& checkpoint, FoldedHe
   std::vector<float> step_weight(std::size_t(e) * e), step_bias(e);
   std::vector<double> sums(std::size_t(pool.num_threads()) * e);
   std::vector<float> rows(std::size_t(pool.num_threads()) * e);
-  for (int step = 0; step < config.patch_size;
-       ++step) {  // one step's share of the unembedding at a time
+  for (int step = 0; step < config.patch_size; ++step) {  // bounds the memory for the unembedding
     checkpoint.read("unembed.weight", std::uint64_t(step) * e * e, step_weight);
     checkpoint.read("unembed.bias", std::uint64_t(step) * e, step_bias);
     pool.run(per_step, [&](int n, int worker) {
@@ -70,6 +70,8 @@ std::size_t embed_stride(const Toto1Config& config) {
   return row_stride(round_up(config.embed_dim, kPanel));
 }
 
+// The order of add() is the order of the arrays in a cache file: changing it needs a new packing
+// version.
 Toto1Weights::Toto1Weights(const Toto1Config& config, bool with_labels, DType type) {
   const int e = config.embed_dim, hidden = config.mlp_hidden_dim;
   const std::size_t stride = embed_stride(config);
@@ -77,7 +79,7 @@ Toto1Weights::Toto1Weights(const Toto1Config& config, bool with_labels, DType ty
   exogenous_label = WeightArray<float>(with_labels ? stride : 0);
   embed = declare_packed(config.patch_size, e, DType::f32);
   layers.resize(config.num_layers);
-  for (Layer& layer : layers) {
+  for (PackedLayer& layer : layers) {
     layer.norm1 = WeightArray<float>(stride);
     layer.norm2 = WeightArray<float>(stride);
     layer.qkv = declare_packed(e, 3 * e, type);
@@ -96,7 +98,7 @@ Toto1Weights::Toto1Weights(const Toto1Config& config, bool with_labels, DType ty
   add(target_label);
   add(exogenous_label);
   add_linear(embed);
-  for (Layer& layer : layers) {
+  for (PackedLayer& layer : layers) {
     add(layer.norm1);
     add_linear(layer.qkv);
     add_linear(layer.out);
@@ -120,7 +122,7 @@ void Toto1Weights::pack(const Toto1Config& config, const Checkpoint& checkpoint,
   pack_linear(checkpoint, "patch_embed.projection", embed, same_row);
   for (int i = 0; i < config.num_layers; ++i) {
     const std::string name = fmt::format("transformer.layers.{}", i);
-    Layer& layer = layers[i];
+    PackedLayer& layer = layers[i];
     fill(layer.norm1, checkpoint.read(name + ".norm1.scale"));
     fill(layer.norm2, checkpoint.read(name + ".norm2.scale"));
     // attention.py: get_qkv reads its outputs as (qkv, head_dim, head); heads come first here.

@@ -1,5 +1,5 @@
-// The table of architectures with one row more. Linked instead of src/model/architectures.cc, which
-// stays in the library unused.
+// The table of architectures with one more row. Linked in place of src/model/architectures.cc,
+// which stays unused in the library.
 #include <array>
 
 #include "linear_patches/linear_patches.h"

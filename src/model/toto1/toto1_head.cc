@@ -1,4 +1,4 @@
-#include "model/toto1/head.h"
+#include "model/toto1/toto1_head.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace toto {
 namespace {
 
-// max(softplus(x), eps) with eps the dtype's (distribution.py), softplus as torch computes it: the
-// identity above its threshold.
+// max(softplus(x), epsilon of T) as in distribution.py; softplus as torch computes it, the identity
+// above its threshold.
 template <typename T>
 double positive(double x) noexcept {
   constexpr double kThreshold = 20;
@@ -19,7 +19,7 @@ double positive(double x) noexcept {
   return std::max(softplus, static_cast<double>(std::numeric_limits<T>::epsilon()));
 }
 
-// What the head said about one step, its bias included.
+// The head's outputs for one step, bias included.
 template <typename T>
 struct HeadOutput {
   const T* raw;
@@ -41,7 +41,7 @@ StudentMixture toto1_step(const Toto1Config& config, const T* raw, const double*
     locs[i] = head[k + i];
     scales[i] = positive<T>(head[2 * k + i]);
   }
-  MixtureParameters<double> parameters{.df = df, .loc = locs, .scale = scales, .logits = {}};
+  MixtureParameters parameters{.df = df, .loc = locs, .scale = scales, .logits = {}};
   if (config.head == Toto1Head::mixture_of_student_t) {
     for (std::size_t i = 0; i < k; ++i) logits[i] = head[3 * k + i];
     parameters.logits = logits;

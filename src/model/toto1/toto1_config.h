@@ -1,4 +1,4 @@
-// The numbers of a Toto 1.0 checkpoint: config.json, checked.
+// The checked config.json of a Toto 1.0 checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,17 @@ struct Toto1Config {
   int head_dim() const { return embed_dim / num_heads; }
   // df, loc, scale, and for a mixture also logits.
   int params_per_component() const { return head == Toto1Head::mixture_of_student_t ? 4 : 3; }
-  // What the head says about one step of the patch: [parameter][component].
+  // Outputs of the head per step of the patch: [parameter][component].
   int params_per_step() const { return params_per_component() * num_components; }
   bool is_spacewise(int layer) const;  // transformer.py: Transformer._get_layer_types
   std::int64_t num_parameters(bool with_labels) const;
 };
 
-// Refuses what is missing, of the wrong type or out of range, see parse_architecture().
+// Errors as for parse_architecture().
 Toto1Config parse_toto1_config(const io::Json& root, std::string_view what,
                                std::vector<std::string>& warnings);
 
-// The same numbers as a config.json the reference loads.
+// The config as a config.json that the reference implementation loads.
 std::string toto1_config_json(const Toto1Config& config);
 
 }  // namespace toto

@@ -1,16 +1,16 @@
-#include "model/toto1/oracle.h"
+#include "model/toto1/toto1_oracle.h"
 
 #include <utility>
 #include <vector>
 
-#include "model/toto1/head.h"
-#include "model/toto1/reference.h"
-#include "model/toto1/scaler.h"
+#include "model/toto1/toto1_head.h"
+#include "model/toto1/toto1_reference.h"
+#include "model/toto1/toto1_scaler.h"
 
 namespace toto {
 namespace {
 
-// One series on its way into the future. Copying it forks a path.
+// One series and its forecast so far. Copying it forks a path.
 template <typename T>
 class Toto1Path final : public OraclePath {
  public:
@@ -99,13 +99,13 @@ class Toto1Path final : public OraclePath {
   int num_variates_;
   int num_exogenous_;
   bool use_cache_;
-  int new_patches_;                             // not in the cache yet
+  int new_patches_;                             // patches that are not in the cache yet
   std::vector<double> loc_, scale_;             // [variate][step], the affine transform of raw_
   std::vector<ScalerState> scalers_;            // [variate]
   std::vector<std::vector<T>> scaled_;          // [variate][time]
   std::vector<std::vector<std::int64_t>> ids_;  // [variate][patch]
   Toto1ReferenceCache<T> cache_;
-  std::vector<T> raw_;  // [variate][step][parameter][component], what the head said last
+  std::vector<T> raw_;  // [variate][step][parameter][component], the head's latest output
 };
 
 template <typename T>

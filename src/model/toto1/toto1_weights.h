@@ -8,42 +8,42 @@
 #include "model/architecture.h"
 #include "model/checkpoint.h"
 #include "model/layers.h"
-#include "model/toto1/config.h"
+#include "model/toto1/toto1_config.h"
 #include "model/weight_array.h"
 
 namespace toto {
 
-// Raise it whenever the same checkpoint gives other packed bytes: packed weights kept on disk by an
-// earlier build are then made again. tests/model/packed_cache_test.cc holds the bytes to this
-// number.
+// Increase it whenever the same checkpoint packs to different bytes, so that cached weights of an
+// earlier build are packed again. tests/model/packed_cache_test.cc checks the bytes of this
+// version.
 inline constexpr int kToto1PackingVersion = 2;
 
-// The unembedding followed by the head's projections, folded into one layer: per step of the patch,
-// [parameter][component]. Summed in double, rounded once. Eight times less work at the base size.
-// The bias stays in double and is added behind the layer: a logit of 100 rounded to float32 would
-// lose what the sum of small products knows.
+// The unembedding and the head's projections folded into one layer with outputs
+// [step][parameter][component]. Summed in double, rounded once; an eighth of the work at the base
+// size. The bias stays in double and is added after the layer: a bias of 100 in float32 would round
+// away the sum of small products.
 struct FoldedHead {
   PackedLinear linear;       // its own bias is zero
   WeightArray<double> bias;  // [step][parameter][component]
 };
 
 struct Toto1Weights final : PackedWeights {
-  struct Layer {
+  struct PackedLayer {
     WeightArray<float> norm1, norm2;  // [embed_stride]
-    PackedLinear qkv;                 // outputs as (qkv, head, head_dim)
+    PackedLinear qkv;                 // outputs [qkv][head][head_dim]
     PackedLinear out;
-    PackedLinear gate_up;  // panels of gates and ups side by side
+    PackedLinear gate_up;  // each panel holds kPanel/2 gate and kPanel/2 up columns
     PackedLinear down;
   };
   WeightArray<float> target_label, exogenous_label;  // [embed_stride], empty without labels
   PackedLinear embed;
-  std::vector<Layer> layers;
+  std::vector<PackedLayer> layers;
   FoldedHead head;
 
-  // Sizes without numbers: all that config and type decide. `type` is what the weights are stored
-  // as: f32, bf16 or int8. The embedding of patches, norms and biases are always float32.
+  // Declares all sizes. `type` is the stored type of the layers' weights: f32, bf16 or int8. Patch
+  // embedding, norms and biases are always float32.
   Toto1Weights(const Toto1Config& config, bool with_labels, DType type);
-  // Gives them their numbers.
+  // Reads, folds and packs the tensors of the checkpoint.
   void pack(const Toto1Config& config, const Checkpoint& checkpoint, const Kernels& kernels,
             ThreadPool& pool);
 };

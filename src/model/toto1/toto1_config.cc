@@ -1,4 +1,4 @@
-#include "model/toto1/config.h"
+#include "model/toto1/toto1_config.h"
 
 #include <array>
 
@@ -29,6 +29,7 @@ Toto1Scaler read_scaler(const ConfigReader& reader) {
        quoted(name), kPatchScaler, kCausalScaler, kStdMeanScaler);
 }
 
+// Exactly one distribution class: a mixture with k_components, or a single Student-T.
 void read_head(const ConfigReader& reader, Toto1Config& config) {
   constexpr const char* kKey = "output_distribution_classes";
   const Json& classes = reader.required(kKey);
@@ -60,6 +61,7 @@ bool Toto1Config::is_spacewise(int layer) const {
   return place == (spacewise_first ? 0 : spacewise_every_n_layers - 1);
 }
 
+// Computed before anything is allocated, to refuse absurd configs.
 std::int64_t Toto1Config::num_parameters(bool with_labels) const {
   const std::int64_t e = embed_dim, h = mlp_hidden_dim, p = patch_size;
   const std::int64_t layer =
@@ -100,7 +102,7 @@ Toto1Config parse_toto1_config(const Json& root, std::string_view what,
          "{}: spacewise_every_n_layers is {}, expected -1 or a divisor of num_layers ({})", what,
          config.spacewise_every_n_layers, config.num_layers);
   }
-  reader.real("dropout", 0, 0, 1);  // of no meaning at inference, but it must be sane
+  reader.real("dropout", 0, 0, 1);  // unused at inference, only checked
   config.spacewise_first = reader.boolean("spacewise_first", true);
   config.scaler = read_scaler(reader);
   read_head(reader, config);

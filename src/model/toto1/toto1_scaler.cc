@@ -1,4 +1,4 @@
-#include "model/toto1/scaler.h"
+#include "model/toto1/toto1_scaler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,15 +10,14 @@ namespace {
 
 constexpr double kMinimumVariance =
     0.1;  // compute_causal_statistics: minimum_scale, under the root
-constexpr double kStdMeanVariance = 1e-3;  // StdMeanScaler: minimum_scale
-constexpr double kLowestScale =
-    static_cast<double>(0.1f);  // torch.tensor(minimum_scale) is float32
+constexpr double kStdMeanVariance = 1e-3;      // StdMeanScaler: minimum_scale
+constexpr double kLowestScale = double{0.1f};  // torch.tensor(minimum_scale) is float32
 
-// Padding next to values near the largest float32 would scale to infinity and every forecast to
-// NaN; the embedding of this much still fits, and the norms behind it make it finite.
+// Padding next to values near the largest float32 would scale to infinity and turn every forecast
+// into NaN. The embedding of 1e36 still fits into float32, and the norms after it make it finite.
 constexpr double kLargestScaled = 1e36;
 
-// sqrt(variance + minimum) and mean over the values that count; no Bessel correction.
+// Mean and sqrt(variance + minimum) over the values that are not masked; no Bessel correction.
 template <typename T>
 void context_statistics(std::span<const T> values, std::span<const std::uint8_t> mask,
                         double minimum, double& mean, double& scale) noexcept {
@@ -40,7 +39,7 @@ void context_statistics(std::span<const T> values, std::span<const std::uint8_t>
 
 }  // namespace
 
-// The reference also clamps causal scales to at least 0.1, which sqrt(0.1) never comes near.
+// The reference also clamps causal scales to at least 0.1, which has no effect: sqrt(0.1) > 0.1.
 double minimum_scale(const Toto1Config& config) noexcept {
   return std::sqrt(config.scaler == Toto1Scaler::std_mean ? kStdMeanVariance : kMinimumVariance);
 }
@@ -83,8 +82,7 @@ void scale_patch(const Toto1Config& config, ScalerState& state, const T* values,
       scale[i] = std::sqrt(variance + kMinimumVariance);
       if (state.clamped) scale[i] = std::min(std::max(scale[i], state.lowest), state.highest);
     }
-    if (config.scaler ==
-        Toto1Scaler::causal_patch_std_mean) {  // the last one serves the whole patch
+    if (config.scaler == Toto1Scaler::causal_patch_std_mean) {  // one scale for the whole patch
       std::fill_n(loc, size, loc[size - 1]);
       std::fill_n(scale, size, scale[size - 1]);
     }

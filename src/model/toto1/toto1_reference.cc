@@ -1,4 +1,4 @@
-#include "model/toto1/reference.h"
+#include "model/toto1/toto1_reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,11 +10,11 @@
 namespace toto {
 namespace {
 
-// A product of the base size takes seconds for a wide series: cancelling need not wait for it.
+// A product of the base size takes seconds for a wide series; cancelling must not wait for it.
 constexpr int kRowsBetweenChecks = 64;
 
-// rope.py and rotary_embedding_torch.py: frequencies and scales are float32 buffers whatever the
-// model's dtype, so they are rounded to float first.
+// rope.py and rotary_embedding_torch.py: frequencies and scales are float32 buffers for any dtype
+// of the model, so they are rounded to float first.
 struct PlainRotary {
   explicit PlainRotary(int head_dim) {
     for (int i = 0; i < head_dim; i += 2) {
@@ -61,7 +61,7 @@ void weighted_mean(std::span<double> scores, int head_dim, T* dst, const Value& 
   }
 }
 
-// Several sums at once, so that an addition need not wait for the one before it.
+// Eight independent sums, so that an addition does not wait for the previous one.
 template <typename T>
 double dot(const T* a, const T* b, int size) {
   constexpr int kSums = 8;
@@ -129,6 +129,7 @@ Toto1Reference<T>::Toto1Reference(const Toto1Config& config, const Checkpoint& c
   }
 }
 
+// `check` runs every kRowsBetweenChecks rows.
 template <typename T>
 std::vector<T> Toto1Reference<T>::apply(const Linear& linear, const std::vector<T>& rows,
                                         ThreadPool& pool,
@@ -294,7 +295,7 @@ std::vector<T> Toto1Reference<T>::forward(const Toto1ReferenceInput<T>& input,
     for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] += more[i];
   };
   for (std::size_t i = 0; i < layers_.size(); ++i) {  // transformer.py: TransformerLayer.forward
-    const Layer& layer = layers_[i];
+    const PlainLayer& layer = layers_[i];
     const std::vector<T> qkv = apply(layer.qkv, normalise(hidden, layer.norm1), pool, input.check);
     const std::vector<T> mixed = layer.spacewise
                                      ? space_attention(qkv, num_variates, length, ids, input.check)

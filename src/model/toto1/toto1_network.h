@@ -1,6 +1,5 @@
-// Toto 1.0, optimised: folded and packed weights, the static cache, ragged batches without padding.
-//
-// Weights are immutable after construction; the caller owns cache and workspace.
+// The optimised Toto 1.0 network: folded and packed weights, the static cache, ragged batches
+// without padding. The caller owns weights, cache and workspace.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 #include "model/layers.h"
 #include "model/rotary.h"
 #include "model/schedules.h"
-#include "model/toto1/weights.h"
+#include "model/toto1/toto1_weights.h"
 
 namespace toto {
 
@@ -22,7 +21,7 @@ class Toto1Network final : public Network {
  public:
   enum Constant { kTargetLabel, kExogenousLabel };
 
-  // `weights` are those of `config` in this `type`, and outlive this.
+  // `weights` were packed for `config` and `type` and outlive this.
   Toto1Network(const Toto1Config& config, const ModelShape& shape, DType type,
                const Toto1Weights& weights, const Kernels& kernels, ThreadPool& pool);
 
@@ -36,7 +35,7 @@ class Toto1Network final : public Network {
   void position_factors(int position, int last, int first_last, float* dst) const noexcept override;
   Workspace take_workspace(Arena& arena, int max_rows, int max_outputs,
                            int max_positions) const override;
-  // A row of heads is [step][parameter][component], to which the head's bias is still to be added.
+  // A row of heads is [step][parameter][component]; step() adds the head's bias.
   void forward(const Pass& pass, Workspace& workspace) const noexcept override;
   StepDistribution step(const float* head, int step, double loc, double scale,
                         std::span<double> memory) const noexcept override;
@@ -62,7 +61,7 @@ class Toto1Network final : public Network {
   Schedule schedule_of(Product product, int rows) const noexcept {
     return schedules_ != nullptr ? schedules_->find(product, rows) : Schedule{};
   }
-  // Of the head the first `num_panels` are computed; all of them if negative.
+  // Computes only the first `num_panels` panels; all if negative.
   void multiply_panels(Product product, int layer, int rows, const Workspace& workspace,
                        const Schedule& schedule, int num_panels) const noexcept;
   void embed(const Pass& pass, Workspace& workspace) const noexcept;
