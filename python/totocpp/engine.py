@@ -117,7 +117,8 @@ def _request(
         "seed": seed,
         "independent_streams": independent_streams,
     }
-    options = {name: checked(FORECAST[name], value) for name, value in given.items() if value is not None}
+    left_open = {name for name in ("samples", "context") if given[name] is None}  # to the library
+    options = {name: checked(FORECAST[name], value) for name, value in given.items() if name not in left_open}
     options["quantiles"] = _levels(quantiles)
     keeps = samples is not None if keep_samples is None else bool(keep_samples)
     return _native.Request(SeriesForecast, options, keep_samples=keeps)

@@ -56,7 +56,7 @@ TEST_F(DoctorTest, ShowsTheActiveConfig) {
   file("toto.conf", "seed = 4\nthreads = 1\n");
   const Line config = line(doctor({"--seed", "5"}), "config");
   EXPECT_EQ(config.value,
-            "file toto.conf, threads 1 (toto.conf:2: threads), seed 5 (--seed); 1 overruled, see "
+            "file toto.conf, threads 1 (toto.conf:2: threads), seed 5 (--seed); 1 overridden, see "
             "`toto config show`");
   file("toto.conf", "sead = 4\n");
   const Result wrong = doctor();
