@@ -21,8 +21,9 @@ short warm-up, batches that it has not seen:
 
     tools/train_toto2.py --out RUN --export FOLDER        writes the export of RUN/checkpoint.pt
 
-What is exported and validated is the moving average of the weights. The same seed, steps, threads
-and precision give the same weights on the same machine, however often the run was interrupted.
+What is exported and validated is the moving average of the weights. The same seed, steps, threads,
+precision and --compile give the same weights on the same machine, however often the run was
+interrupted.
 
 Needs Python 3.12, PyTorch, scipy, and toto-2 2.0.0 with its dependencies, which are installed so:
     pip install torch scipy safetensors einops jaxtyping pandas huggingface_hub gluonts lightning
@@ -320,6 +321,8 @@ def train(arguments: argparse.Namespace) -> None:
     torch.set_flush_denormal(True)
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
+    if arguments.compile:
+        train_toto2_network.Kernels.compile()
     training = build_training(arguments)
     plan, checkpoint = training.plan, out / "checkpoint.pt"
     corpus = train_toto2_corpus.read_corpus(arguments.data, arguments.download)
@@ -396,6 +399,9 @@ def parse() -> argparse.Namespace:
         "--prices", type=float, default=0.0, help="share of the series that are prices, 0 to 1"
     )
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    parser.add_argument(
+        "--compile", action="store_true", help="faster steps; needs a C++ compiler and a minute"
+    )
     parser.add_argument("--config", default="{}", help="JSON that changes the network's sizes")
     parser.add_argument("--save-minutes", type=float, default=4.0, help="time between checkpoints")
     parser.add_argument(

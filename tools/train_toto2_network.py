@@ -80,23 +80,81 @@ def full_config(model: Toto2Model) -> Config:
     return dataclasses.asdict(model.config)
 
 
+def _wide(x: Tensor) -> Tensor:
+    """Half precision is for products and for what is kept; all else is computed in float32."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _norm_forward(x: Tensor, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    inverse = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return (x * inverse).to(dtype), inverse
+
+
+def _norm_backward(gradient: Tensor, y: Tensor, inverse: Tensor) -> Tensor:
+    g, y = _wide(gradient), _wide(y)
+    return (g - y * (g * y).mean(-1, keepdim=True)) * inverse
+
+
+def _gate_forward(both: Tensor) -> Tensor:
+    a, b = _wide(both).chunk(2, -1)
+    return (a * F.silu(b)).to(both.dtype)
+
+
+def _gate_backward(gradient: Tensor, both: Tensor) -> Tensor:
+    a, b = _wide(both).chunk(2, -1)
+    g, share = _wide(gradient), torch.sigmoid(b)
+    by_b = g * a * share * (1.0 + b * (1.0 - share))
+    return torch.cat([g * b * share, by_b], -1).to(both.dtype)
+
+
+def _swapped(x: Tensor) -> Tensor:
+    """The first two quarters of the last axis change places: the members of the turned pairs."""
+    quarter = x.shape[-1] // 4
+    return torch.cat([x[..., quarter : 2 * quarter], x[..., :quarter], x[..., 2 * quarter :]], -1)
+
+
+def _turn_forward(qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    both = _wide(qkv[:, :, :2])
+    both = (both * cos + _swapped(both) * sin).to(qkv.dtype)
+    return both.permute(2, 0, 3, 1, 4).contiguous(), qkv[:, :, 2].transpose(1, 2).contiguous()
+
+
+def _turn_backward(by_both: Tensor, by_v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    both = _wide(by_both.permute(1, 3, 0, 2, 4))
+    both = (both * cos + _swapped(both * sin)).to(by_v.dtype)
+    return torch.cat([both, by_v.transpose(1, 2).unsqueeze(2)], 2)
+
+
+class Kernels:
+    """The parts between the products. `compile()` makes each of them one pass over memory."""
+
+    norm_forward = staticmethod(_norm_forward)
+    norm_backward = staticmethod(_norm_backward)
+    gate_forward = staticmethod(_gate_forward)
+    gate_backward = staticmethod(_gate_backward)
+    turn_forward = staticmethod(_turn_forward)
+    turn_backward = staticmethod(_turn_backward)
+
+    @classmethod
+    def compile(cls) -> None:
+        """Needs a C++ compiler and about a minute; a step then takes about two thirds of its time."""
+        torch._dynamo.config.cache_size_limit = 64
+        for name in [name for name in vars(cls) if name.endswith(("_forward", "_backward"))]:
+            setattr(cls, name, staticmethod(torch.compile(getattr(cls, name), dynamic=True)))
+
+
 class _Norm(torch.autograd.Function):
-    """x / sqrt(mean(x^2) + eps) over the last axis, given in `dtype`; half the passes of autograd's."""
+    """x / sqrt(mean(x^2) + eps) over the last axis, given in `dtype`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
-        inverse = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        inverse = inverse.square_().div_(x.shape[-1]).add_(eps).rsqrt_()
-        y = (x * inverse).to(dtype)
+        y, inverse = Kernels.norm_forward(x, eps, dtype)
         ctx.save_for_backward(y, inverse)
-        ctx.dtype = x.dtype
         return y
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        y, inverse = ctx.saved_tensors
-        along = (gradient * y).to(ctx.dtype).mean(-1, keepdim=True)
-        return (gradient - y * along).mul_(inverse).to(ctx.dtype), None, None
+        return Kernels.norm_backward(gradient, *ctx.saved_tensors), None, None
 
 
 class _Gate(torch.autograd.Function):
@@ -105,46 +163,32 @@ class _Gate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, both: Tensor) -> Tensor:
         ctx.save_for_backward(both)
-        a, b = both.chunk(2, -1)
-        return F.silu(b).mul_(a)
+        return Kernels.gate_forward(both)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (both,) = ctx.saved_tensors
-        a, b = both.chunk(2, -1)
-        result = torch.empty_like(both)
-        by_a, by_b = result.chunk(2, -1)
-        torch.mul(gradient, F.silu(b), out=by_a)
-        by_b.copy_(torch.ops.aten.silu_backward(gradient * a, b))
-        return result
+        return Kernels.gate_backward(gradient, *ctx.saved_tensors)
 
 
-class _Rotate(torch.autograd.Function):
-    """Turns q and k [..., token, 2, head, dim] by cos and sin [token, 2, 1, dim].
+class _Turn(torch.autograd.Function):
+    """[row, token, (q, k, v), head, dim] to q and k [2, row, head, token, dim], turned, and v.
 
-    The first and the second quarter of a head form the pairs, the second half stays as it is.
+    cos and sin are [token, 2, 1, dim]. The first and the second quarter of a head form the pairs, the
+    second half stays as it is.
     """
 
     @staticmethod
-    def _turn(x: Tensor, cos: Tensor, sin: Tensor, sign: float) -> Tensor:
-        quarter = x.shape[-1] // 4
-        y = x * cos
-        y[..., :quarter].addcmul_(x[..., quarter : 2 * quarter], sin, value=-sign)
-        y[..., quarter : 2 * quarter].addcmul_(x[..., :quarter], sin, value=sign)
-        return y
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(ctx: Any, qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(cos, sin)
-        return _Rotate._turn(x, cos, sin, 1.0)
+        return Kernels.turn_forward(qkv, cos, sin)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return _Rotate._turn(gradient, *ctx.saved_tensors, -1.0), None, None
+    def backward(ctx: Any, by_both: Tensor, by_v: Tensor) -> tuple[Tensor, None, None]:
+        return Kernels.turn_backward(by_both, by_v.contiguous(), *ctx.saved_tensors), None, None
 
 
 def _tables(tokens: int, dim: int, xpos: bool) -> tuple[Tensor, Tensor]:
-    """cos [token, 2, 1, dim] and sin [token, 2, 1, dim / 4] with xPos' growth, for q and for k."""
+    """What `_Turn` multiplies by, [token, 2, 1, dim], with xPos' growth, for q and for k."""
     width = dim // 2
     index = torch.arange(width // 2, dtype=torch.float64)
     position = torch.arange(tokens, dtype=torch.float64)
@@ -154,7 +198,8 @@ def _tables(tokens: int, dim: int, xpos: bool) -> tuple[Tensor, Tensor]:
     growth = growth if xpos else torch.ones_like(growth)
     both = torch.stack([growth, 1.0 / growth], 1)
     cos, sin = angle.cos()[:, None] * both, angle.sin()[:, None] * both
-    cos = torch.cat([cos, cos, torch.ones(tokens, 2, dim - width, dtype=torch.float64)], -1)
+    rest = torch.ones(tokens, 2, dim - width, dtype=torch.float64)
+    cos, sin = torch.cat([cos, cos, rest], -1), torch.cat([-sin, sin, 0.0 * rest], -1)
     return cos[:, :, None], sin[:, :, None]
 
 
@@ -183,7 +228,8 @@ class Forward(torch.nn.Module):
     def tables(self, tokens: int) -> tuple[Tensor, Tensor]:
         if tokens not in self._kept:
             cos, sin = _tables(tokens, self.head_dim, self.network.config.use_xpos)
-            self._kept[tokens] = cos.to(self.dtype), sin.to(self.dtype)
+            wide = torch.promote_types(self.dtype, torch.float32)
+            self._kept[tokens] = cos.to(wide), sin.to(wide)
         return self._kept[tokens]
 
     def _linear(self, layer: torch.nn.Linear, x: Tensor, factor: float, power: float = 0.5) -> Tensor:
@@ -203,13 +249,14 @@ class Forward(torch.nn.Module):
         return _Norm.apply(x, self.eps * factor * factor, self.dtype)
 
     def _qkv(self, attention: Any, x: Tensor, turned: bool) -> Tensor:
-        """[row, token, (q, k, v), head, dim]; the gain of every dimension is in the weights of q."""
+        """[row, token, (q, k, v), head, dim]; gains and the scores' factor are in the weights of q."""
         layer = attention.in_proj
         shape = (3, self.heads, self.head_dim)
         gain = x.new_ones(3, self.head_dim, dtype=layer.weight.dtype) * layer.in_features**-0.5
         if self.network.config.per_dim_scale:
             own = F.softplus(attention._pds.per_dim_scale) / math.log(2.0)
             gain = torch.stack([gain[0] * own, gain[1], gain[2]])
+        gain = torch.cat([gain[:1] / self.head_dim, gain[1:]])  # of the scores
         weight = layer.weight.unflatten(0, shape) * gain[:, None, :, None]
         bias = layer.bias.unflatten(0, shape) * gain[:, None]
         if turned:
@@ -221,11 +268,12 @@ class Forward(torch.nn.Module):
     def _attend(self, attention: Any, x: Tensor, time: bool, mask: Tensor) -> Tensor:
         """x: [row, token, d]; mask: 0 where a query may look at a key, else -inf, [row or 1, 1, q, k]."""
         qkv = self._qkv(attention, x, time)
-        both, v = qkv[:, :, :2], qkv[:, :, 2].transpose(1, 2)
         if time:
-            both = _Rotate.apply(both, *self.tables(x.shape[1]))
-        q, k = both.permute(2, 0, 3, 1, 4).unbind(0)
-        scores = (q @ k.transpose(-1, -2)) * (1.0 / self.head_dim) + mask
+            both, v = _Turn.apply(qkv, *self.tables(x.shape[1]))
+            q, k = both.unbind(0)
+        else:
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-1, -2) + mask
         return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
 
     def forward(self, patches: Tensor, groups: Tensor | None = None) -> Tensor:

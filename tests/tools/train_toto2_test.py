@@ -107,7 +107,7 @@ class Network(unittest.TestCase):
         cases = (
             (lambda x: network._Norm.apply(x, 1e-4, torch.float64), draw(4, 6)),
             (network._Gate.apply, draw(4, 6)),
-            (lambda x: network._Rotate.apply(x, cos, sin), draw(2, 3, 2, 2, 8)),
+            (lambda x: network._Turn.apply(x, cos, sin), draw(2, 3, 3, 2, 8)),
         )
         for function, x in cases:
             self.assertTrue(torch.autograd.gradcheck(function, (x,)))
