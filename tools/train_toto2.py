@@ -392,7 +392,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--init-from", type=Path, help="folder of an export to go on from")
     parser.add_argument("--export", type=Path, help="only write the export of the checkpoint here")
     parser.add_argument(
-        "--learning-rate", type=float, default=0.01, help="part of a matrix that a step changes"
+        "--learning-rate", type=float, default=0.02, help="part of a matrix that a step changes"
     )
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument(
