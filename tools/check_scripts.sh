@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Tests of the scripts beside the product, each kind in a virtual environment of its own, which is
-# kept: check_scripts.sh BUILD_FOLDER results|train|train2. `results` also has quantstats read a backtest
-# of the built command; `train` also makes a golden with PyTorch, which must hold, and must not hold for
-# other weights. `train2` is the training of Toto 2.0.
+# Tests of the scripts, each kind in a separate virtual environment, which is kept:
+# check_scripts.sh BUILD_FOLDER results|train|train2. `results` also has quantstats read a backtest of the
+# built command; `train` also makes a golden with PyTorch, which must hold, and must fail for other
+# weights; `train2` tests the training of Toto 2.0.
 set -euo pipefail
 build=$(realpath "$1")
 case "${2:-}" in
   results) packages=(numpy==2.4.6 pandas==3.1.1 quantstats==0.0.86) ;;
   train) packages=(toto-ts==0.2.0 scipy==1.17.1) ;;
   train2) packages=(torch scipy==1.17.1 safetensors einops jaxtyping pandas huggingface_hub gluonts lightning)
-    # What toto-2 itself asks for is more than its modules need, and a newer Python.
+    # toto-2 itself requires more than its modules need, and a newer Python.
     bare=(toto-2==2.0.0 dd-unit-scaling==0.1.0 unit-scaling==0.3.5 docstring-parser tabulate) ;;
   *) echo "usage: $0 BUILD_FOLDER results|train|train2" >&2; exit 2 ;;
 esac

@@ -1,7 +1,7 @@
-"""Sets that nobody looked at while the bundled model was made: neither trained on nor steered by.
+"""Sets that were not used in any way to make the bundled model: not for training, not for choosing a run.
 
 The sets of tools/held_out.py were scored between training runs, and runs were chosen by them. These
-were chosen afterwards, by what they are and before any was scored, and are scored once by
+were chosen afterwards by their subject, before any was scored, and are scored once by
 `tools/make_results.py --fresh`.
 
 The second five are for the Toto 2.0 model. They were chosen by their names, before its training began
@@ -108,7 +108,7 @@ def quarters(data: Path) -> HeldOut:
 
 
 def stocks(data: Path) -> HeldOut:
-    """Closes of companies the model knows, in years that it does not."""
+    """Closes of companies that are in the training data, in later years, which are not."""
     member = "portfolio_backtester/data/SP500 20060901-20211015.csv"
     text = text_of(archive_in(data, "portfolio_backtester-*"), member)
     table = csv.DictReader(io.StringIO(text, newline=""))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs every fuzz target, one a core: fuzz.sh BUILD_FOLDER SECONDS. What reads files of strangers
-# gets all of the time, the others a third. New findings stay in the build folder.
+# Builds and runs every fuzz target, one per core: fuzz.sh BUILD_FOLDER SECONDS. Readers of untrusted files
+# get all of the time, the others a third. New findings stay in the build folder.
 set -euo pipefail
 export build=$1 most=$2
 mapfile -t names < <(basename -s .cc tests/fuzz/fuzz_*.cc)

@@ -74,8 +74,8 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
         "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
-  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars a year")) << result.out;
-  EXPECT_TRUE(has(report, "AAA: stock, 252 bars a year"));
+  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars per year")) << result.out;
+  EXPECT_TRUE(has(report, "AAA: stock, 252 bars per year"));
 }
 
 TEST_F(BacktestTest, TheReportAsksForNothingFromAnywhere) {
@@ -99,7 +99,7 @@ TEST_F(BacktestTest, SeveralSymbolsAreSummedUp) {
   bars("BBB.csv", 120, 2);
   const Result result = backtest({"AAA.csv", "BBB.csv", "--windows", "10", "--no-lag-test"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars a year")) << result.out;
+  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars per year")) << result.out;
   EXPECT_TRUE(has(result.out, "2 symbols")) << result.out;
   EXPECT_TRUE(has(result.out, "portfolio")) << result.out;
   const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");
@@ -341,7 +341,7 @@ TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
                                           "500",      "--no-lag-test", "--progress"};
   const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
   const Running running = start(words, cache);
-  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return fs::exists(path("cache/forecasts")); }));
   kill(running.pid(), SIGINT);
   const Result stopped = running.wait();
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
@@ -473,7 +473,7 @@ TEST_F(CompareTest, OnlyTheTotalReturnGates) {
 TEST_F(CompareTest, WhatIsMissingFails) {
   results("a.json", symbol("S", "0.1"));
   results("b.json", symbol("S", "0.1") + "," + symbol("T", "0.1"));
-  EXPECT_EQ(gate(), 1) << "T stands in B alone";
+  EXPECT_EQ(gate(), 1) << "only B has T";
   results("a.json", "");
   results("b.json", "");
   EXPECT_EQ(gate(), 1) << "nothing to compare";

@@ -122,7 +122,7 @@ TEST_F(CacheTest, ADamagedEntryIsOneWarning) {
   expect_right(forecast());
 }
 
-TEST_F(CacheTest, EightProcessesAtOnceOnAColdCache) {
+TEST_F(CacheTest, EightProcessesShareAColdCache) {
   for (int round = 0; round < 3; ++round) {
     fs::remove_all(cache_);
     std::vector<Running> all;
@@ -204,7 +204,7 @@ TEST_F(CacheTest, DoctorAndInspectShowIt) {
   EXPECT_TRUE(has(doctor.out, fmt::format("{} (TOTO_CACHE_DIR), 1 packed models, {:.1f} MB", cache_,
                                           static_cast<double>(bytes) / 1e6)))
       << doctor.out;
-  EXPECT_TRUE(has(run({"doctor", "--no-cache"}, environment).out, "left aside by --no-cache"));
+  EXPECT_TRUE(has(run({"doctor", "--no-cache"}, environment).out, "ignored because of --no-cache"));
   const Result homeless = run({"doctor"}, {{"HOME", ""}});
   EXPECT_TRUE(has(homeless.out, "none: HOME is not set")) << homeless.out;
   const io::Json json = json_of(run({"inspect", "model", "--json", "-"}, environment));
