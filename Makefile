@@ -35,6 +35,7 @@ scripts: build ## tests of the scripts that make the results; quantstats reads a
 
 train-test: build ## tests of the training and of your own goldens, with PyTorch in an environment of its own under build
 	@tools/check_scripts.sh build train
+	@tools/check_scripts.sh build train2
 
 python: setup ## the Python package: wheel, tests in a clean environment, adapters, types
 	$(call CONFIGURE,release,build)
