@@ -34,7 +34,6 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
 }
 
 TEST_F(CliTest, WrongUsageIsOneSentence) {
-  expect_refusal(2, {"subcommand is required", "toto --help"}, {});
   expect_refusal(2, {"unknown command \"forcast\"", "forecast, "}, {"forcast"});
   expect_refusal(2, {"INPUT is required", "toto forecast --help"}, {"forecast"});
   expect_refusal(2, {"--bogus"}, {"forecast", "x.csv", "--bogus"});
