@@ -36,12 +36,14 @@ void refuse_unknown_option(const CLI::App& app, const std::string& help) {
 }
 
 // `toto`, `toto help`, `toto help COMMAND` and `toto version` as the options they stand for.
-std::vector<std::string> as_options(std::vector<std::string> words) {
+// An unknown COMMAND stays a command, which is then refused by its name.
+std::vector<std::string> as_options(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty()) return {"--help"};
   if (words.size() == 1 && words[0] == "version") return {"--version"};
   if (words[0] != "help" || words.size() > 2) return words;
-  return words.size() == 1 ? std::vector<std::string>{"--help"}
-                           : std::vector<std::string>{words[1], "--help"};
+  if (words.size() == 1) return {"--help"};
+  if (app.get_subcommand_no_throw(words[1]) == nullptr) return {words[1]};
+  return {words[1], "--help"};
 }
 
 }  // namespace
@@ -140,7 +142,7 @@ Command Arguments::add_command(const std::string& name, const std::string& summa
 }
 
 int Arguments::run(std::vector<std::string> words) {
-  words = as_options(std::move(words));
+  words = as_options(impl_->app, std::move(words));
   for (const auto& command : impl_->commands) {
     for (Impl::CommonOption& option : impl_->common_options) {
       if (command->app->get_option_no_throw(option.name) != nullptr) continue;

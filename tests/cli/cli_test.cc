@@ -33,6 +33,15 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
   }
 }
 
+TEST_F(CliTest, HelpAndVersionAreAlsoCommands) {
+  EXPECT_EQ(run({}).out, run({"--help"}).out);
+  EXPECT_EQ(run({}).exit_code, 0);
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "eval"}).out, run({"eval", "--help"}).out);
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  expect_refusal(2, {"unknown command \"forcast\"", "forecast"}, {"help", "forcast"});
+}
+
 TEST_F(CliTest, WrongUsageIsOneSentence) {
   expect_refusal(2, {"unknown command \"forcast\"", "forecast, "}, {"forcast"});
   expect_refusal(2, {"INPUT is required", "toto forecast --help"}, {"forecast"});
