@@ -33,8 +33,20 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
   }
 }
 
+TEST_F(CliTest, HelpAndVersionAreAlsoWords) {
+  const std::string help = run({"--help"}).out;
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{}, {"help"}}) {
+    const Result result = run(words);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.out, help);
+  }
+  EXPECT_EQ(run({"help", "forecast"}).out, run({"forecast", "--help"}).out);
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  expect_refusal(2, {"unknown command \"forcast\""}, {"help", "forcast"});
+}
+
 TEST_F(CliTest, WrongUsageIsOneSentence) {
-  expect_refusal(2, {"subcommand is required", "toto --help"}, {});
   expect_refusal(2, {"unknown command \"forcast\"", "forecast, "}, {"forcast"});
   expect_refusal(2, {"INPUT is required", "toto forecast --help"}, {"forecast"});
   expect_refusal(2, {"--bogus"}, {"forecast", "x.csv", "--bogus"});
