@@ -182,6 +182,9 @@ std::string Setting::flag_help() const {
     text += fmt::format(": {}", fmt::join(choices, ", "));
   const bool has_default = !otherwise.empty() || standard.kind != Json::Kind::null;
   if (type != Type::toggle && has_default) text += fmt::format(" (default {})", default_text());
+  if (type == Type::toggle && (doors & kFile) != 0) {
+    text += standard.boolean ? " (default on)" : " (default off)";
+  }
   if (!details.empty()) text += fmt::format("; {}", details);
   return text;
 }

@@ -277,7 +277,7 @@ TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
   refused("windows = many\n", "line 1: windows is \"many\"", "whole number");
   refused("transform = sqrt\n", "line 1: transform", "pct, log or price");
   refused("threads = 0\n", "line 1: threads", "whole number");
-  refused("tune_offsets = maybe\n", "tune_offsets", "true or false");
+  refused("tune_offsets = maybe\n", "tune_offsets", "1 or 0");
   refused("{\"windows\": 5, \"fee_bp\": 1}", "no setting \"fee_bp\"", "did you mean fee_bps?");
   refused("{\"windows\": 5", "bad.conf", "");
   expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--settings", "gone.conf"});

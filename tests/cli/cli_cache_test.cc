@@ -90,7 +90,7 @@ TEST_F(CacheTest, TheFolderIsChosenByFlagThenVariableThenConvention) {
   EXPECT_EQ(run(words(), {{"HOME", path("home")}}).exit_code, 0);
   EXPECT_TRUE(fs::exists(path("home/.cache/toto/weights")));
   expect_right(run(words(), {{"HOME", ""}}));
-  expect_refusal(2, {"--cache-dir is empty"}, words({"--cache-dir", ""}));
+  expect_refusal(2, {"--cache-dir is \"\", expected a folder"}, words({"--cache-dir", ""}));
   EXPECT_TRUE(has(run({"forecast", "--help"}).out, "--no-cache"));
   EXPECT_TRUE(has(run({"bench", "--help"}).out, "--cache-dir"));
 }

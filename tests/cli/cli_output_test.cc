@@ -71,8 +71,8 @@ TEST_F(OutputTest, UnwritablePathsAreRefusedBeforeAnyWork) {
   std::filesystem::create_directory(path("folder.json"));
   expect_refusal(2, {"folder.json", "Is a directory"},
                  {"forecast", "in.csv", "--output", "folder.json"});
-  expect_refusal(2, {"no file name"}, {"forecast", "in.csv", "--json", ""});
-  expect_refusal(2, {"\"new/\"", "no file name"}, {"forecast", "in.csv", "--json", "new/"});
+  expect_refusal(2, {"not a file name"}, {"forecast", "in.csv", "--json", ""});
+  expect_refusal(2, {"\"new/\"", "not a file name"}, {"forecast", "in.csv", "--json", "new/"});
 }
 
 TEST_F(OutputTest, NothingReadOrWrittenIsOverwritten) {

@@ -156,7 +156,7 @@ TEST_F(RemarksTest, EvalSaysThatPricesHaveNoWeek) {
   file("prices.csv", text);
   const std::vector<std::string> eval = {"eval", "prices.csv", "--horizon",
                                          "3",    "--model",    "untrained"};
-  EXPECT_EQ(count(run(eval).err, "for prices say --season 1"), 1U) << run(eval).err;
+  EXPECT_EQ(count(run(eval).err, "for prices use --season 1"), 1U) << run(eval).err;
   std::vector<std::string> told = eval;
   told.insert(told.end(), {"--season", "1"});
   EXPECT_FALSE(has(run(told).err, "--season 1"));
