@@ -42,7 +42,8 @@ std::vector<std::string> as_options(const CLI::App& app, std::vector<std::string
   if (words.size() == 1 && words[0] == "version") return {"--version"};
   if (words[0] != "help" || words.size() > 2) return words;
   if (words.size() == 1) return {"--help"};
-  if (app.get_subcommand_no_throw(words[1]) == nullptr) return {words[1]};
+  const auto named = [&words](const CLI::App* command) { return command->get_name() == words[1]; };
+  if (app.get_subcommands(named).empty()) return {words[1]};
   return {words[1], "--help"};
 }
 
