@@ -10,7 +10,7 @@ fuzz() {
   local name=$1 work="$build/corpus/$1" log="$build/$1.log" outcome=clean seconds=$(((most + 2) / 3))
   case $name in fuzz_safetensors | fuzz_config | fuzz_csv) seconds=$most ;; esac
   mkdir -p "$work"
-  "$build/tests/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+  "$build/tests/$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="$build/$name-" "$work" "tests/corpus/${name#fuzz_}" >"$log" 2>&1 || outcome=FAILED
   echo "$name: $outcome, $(sed -n 's/stat::number_of_executed_units: *//p' "$log") runs in $seconds s"
   [ $outcome = clean ] || { grep -E 'SUMMARY|ERROR' "$log"; return 1; }
