@@ -71,7 +71,7 @@ TEST_F(ServerPage, TablesAreReadAsTheCommandLineReadsThem) {
   start();
   const Json wide = parsed(read("date,a,b\n2024-01-01,1,\n2024-01-02,2,5\n2024-01-04,3,NA\n"));
   EXPECT_EQ(at(wide, "format").string, "wide");
-  EXPECT_NE(at(wide, "description").string.find("2 series"), std::string::npos);
+  EXPECT_NE(at(wide, "description").string.find("2 daily series"), std::string::npos);
   ASSERT_EQ(at(wide, "series").array.size(), 2u);
   const Json& first = at(wide, "series").array[0];
   EXPECT_EQ(at(first, "id").string, "a");
