@@ -28,7 +28,7 @@
 #include "io/safetensors.h"
 #include "tables/series_file.h"
 #include "tables/timestamps.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::bench {
 namespace {
