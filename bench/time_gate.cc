@@ -209,7 +209,7 @@ std::vector<Gate> all_gates(const std::string& model) {
   gates.push_back({.name = "a CSV, in scans of its text",
                    .ours = [table] { read_table(*table); },
                    .yardstick = [table] { scan_table(*table); },
-                   .most = 30});
+                   .most = 20});
   const auto bars = std::make_shared<tables::Bars>(million_bars());
   BarOrders orders;
   orders.legs[0] = {.side = Side::buy, .at_limit = true, .entry = 99.5, .take_profit = 104};
@@ -217,7 +217,7 @@ std::vector<Gate> all_gates(const std::string& model) {
   gates.push_back({.name = "a million orders, in scans of bars",
                    .ours = [bars, all] { simulate_round_trips(*bars, 1, *all, {.fee = 0.0005}); },
                    .yardstick = [bars] { compound(*bars); },
-                   .most = 60});
+                   .most = 40});
 
   // As many forecasts in reference mode as it looks at, and the other modes hardly show.
   const auto reference =
