@@ -73,7 +73,7 @@ bool passes(const Gate& gate, double handicap) {
 // What grows with its input alone takes 10 times as long for 10 times as much; what compares all
 // pairs takes 100 times as long.
 constexpr int kFew = 10'000, kMany = 100'000;
-constexpr double kMostGrowth = 25;
+constexpr double kMostGrowth = 35;
 
 std::string json_keys(int count) {
   std::string text = "{";
@@ -209,7 +209,7 @@ std::vector<Gate> all_gates(const std::string& model) {
   gates.push_back({.name = "a CSV, in scans of its text",
                    .ours = [table] { read_table(*table); },
                    .yardstick = [table] { scan_table(*table); },
-                   .most = 12});
+                   .most = 20});
   const auto bars = std::make_shared<tables::Bars>(million_bars());
   BarOrders orders;
   orders.legs[0] = {.side = Side::buy, .at_limit = true, .entry = 99.5, .take_profit = 104};
@@ -217,7 +217,7 @@ std::vector<Gate> all_gates(const std::string& model) {
   gates.push_back({.name = "a million orders, in scans of bars",
                    .ours = [bars, all] { simulate_round_trips(*bars, 1, *all, {.fee = 0.0005}); },
                    .yardstick = [bars] { compound(*bars); },
-                   .most = 60});
+                   .most = 40});
 
   // As many forecasts in reference mode as it looks at, and the other modes hardly show.
   const auto reference =
@@ -237,7 +237,7 @@ std::vector<Gate> all_gates(const std::string& model) {
   gates.push_back({.name = "toto verify, in forecasts",
                    .ours = verify_model,
                    .yardstick = forecast,
-                   .most = 100,
+                   .most = 15,
                    .rounds = 1});
   return gates;
 }

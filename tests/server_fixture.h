@@ -199,6 +199,8 @@ class ServerTest : public ::testing::Test {
     port_ = http_->port();
     if (wait_until_loaded) {
       ASSERT_FALSE(loaded->get_future().get().has_value());
+      // Loading is counted as queued until a moment after it is reported.
+      ASSERT_TRUE(eventually([this] { return service_->scheduler().depth() == 0; }));
     }
   }
   void stop() {

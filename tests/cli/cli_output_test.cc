@@ -273,7 +273,7 @@ TEST_F(OutputTest, ExamplesOfTheHelpWork) {
 
 TEST_F(OutputTest, DemoDrawsItsCharts) {
   std::filesystem::create_directory_symlink(TOTO_SOURCE_DIR "/examples", path("examples"));
-  const Result result = shell(TOTO_SOURCE_DIR "/tools/demo.sh '" + command_ + "'");
+  const Result result = shell("'" TOTO_SOURCE_DIR "/tools/demo.sh' '" + command_ + "'");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(has(result.out, "xdg-open demo/aapl.html")) << result.out;
   for (const char* name :

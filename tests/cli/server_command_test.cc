@@ -235,7 +235,7 @@ TEST_F(Serve, RefusesAPortInUse) {
 
 TEST_F(Serve, Backtests) {
   ASSERT_EQ(
-      shell("(head -1 " + data("AAPL.csv") + "; tail -150 " + data("AAPL.csv") + ") > AAPL.csv")
+      shell("(head -1 '" + data("AAPL.csv") + "'; tail -150 '" + data("AAPL.csv") + "') > AAPL.csv")
           .exit_code,
       0);
   const Result line =
@@ -286,7 +286,7 @@ TEST_F(Serve, Backtests) {
 // the results of a client.
 TEST_F(Serve, TheEnvironmentDoesNotReachABacktest) {
   ASSERT_EQ(
-      shell("(head -1 " + data("AAPL.csv") + "; tail -150 " + data("AAPL.csv") + ") > AAPL.csv")
+      shell("(head -1 '" + data("AAPL.csv") + "'; tail -150 '" + data("AAPL.csv") + "') > AAPL.csv")
           .exit_code,
       0);
   io::JsonWriter body(io::JsonLayout::compact);

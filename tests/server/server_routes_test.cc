@@ -423,7 +423,7 @@ TEST_F(Routes, MetricsAndStatus) {
   std::string text;
   EXPECT_TRUE(eventually([&] {
     text = get("/metrics").body;
-    return text.find(kBoth) != text.npos;
+    return text.find(kBoth) != text.npos && text.find("\ntoto_queue_depth 0\n") != text.npos;
   }));
   for (const char* line :
        {"toto_requests_total{route=\"/v1/forecast\",status=\"200\"} 1\n",

@@ -227,7 +227,7 @@ class Deploy(unittest.TestCase):
             return
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "toto.service"
-            path.write_text(unit.replace("/usr/local/bin/toto", TOTO), encoding="utf-8")
+            path.write_text(unit.replace("/usr/local/bin/toto", TOTO.replace(" ", "\\x20")), encoding="utf-8")
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
             self.assertEqual([line for line in done.stderr.splitlines() if "toto" in line], [])
 
