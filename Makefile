@@ -1,5 +1,5 @@
 # Thin: everything real is in CMakePresets.json and tools/. `make help` lists the targets.
-.PHONY: help demo build test scripts train-test python python-asan bench speed lint format asan tsan fuzz install clean setup
+.PHONY: help demo build unit test scripts train-test python python-asan bench speed lint format asan tsan fuzz install clean setup
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -25,11 +25,17 @@ test: setup ## build everything and run all tests
 	@cmake --build build -j $(JOBS)
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
+unit: setup ## build the tests and run the fast ones: under a minute
+	$(call CONFIGURE,release,build)
+	@cmake --build build -j $(JOBS)
+	@ctest --test-dir build --output-on-failure -j $(JOBS) -L fast
+
 scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
 	@tools/check_scripts.sh build results
 
 train-test: build ## tests of the training and of your own goldens, with PyTorch in an environment of its own under build
 	@tools/check_scripts.sh build train
+	@tools/check_scripts.sh build train2
 
 python: setup ## the Python package: wheel, tests in a clean environment, adapters, types
 	$(call CONFIGURE,release,build)
@@ -51,8 +57,7 @@ asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 tsan: ## the threaded tests under ThreadSanitizer
 	@tools/setup.sh dev
 	$(call CONFIGURE,tsan,build-tsan)
-	@cmake --build build-tsan -j $(JOBS) --target threads_test engine_test stress_test server_load_test server_http_test server_shadow_test \
-		server_routes_test server_hostile_test server_guard_test server_slow_test server_reading_test twin_test
+	@cmake --build build-tsan -j $(JOBS) --target base_tests forecast_tests server_tests validate_tests
 	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine|^Stress\.|Load|Http|Shadow|Routes|^ServerTest|Hostile|^Answers\.|Guard|SlowWork|Reading|Twin'
 
 fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
@@ -67,13 +72,15 @@ bench: ## latency of the bundled model; kernels beside OpenBLAS and oneDNN
 	@build/toto bench
 	@build/bench/kernels_bench --benchmark_filter='^(read|stack)/.*threads:2'
 
-speed: setup ## are the kernels as fast as they should be, by this machine's own peaks?
+speed: setup ## is it as fast as it should be, by what this machine does in the same run?
 	@cmake --preset release -DTOTO_BUILD_BENCH=ON >/dev/null
-	@cmake --build build -j $(JOBS) --target speed_gate
+	@cmake --build build -j $(JOBS) --target speed_gate time_gate
 	@build/bench/speed_gate models/toto-mini
+	@build/bench/time_gate models/toto-mini
 	@! build/bench/speed_gate models/toto-mini --handicap 1.2 >/dev/null 2>&1 || { echo "error: the gate does not notice a fifth more" >&2; exit 1; }
+	@! build/bench/time_gate models/toto-mini --handicap 3 >/dev/null 2>&1 || { echo "error: the gate does not notice three times as long" >&2; exit 1; }
 
-lint: ## formatting, clang-tidy, layers
+lint: ## formatting, clang-tidy, layers, words
 	@tools/setup.sh dev
 	@tools/lint.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""toto.cpp beside PyTorch, torch.compile, ONNX Runtime and OpenVINO on this machine, in one run.
+"""Compares toto.cpp with PyTorch, torch.compile, ONNX Runtime and OpenVINO on this machine, in one run.
 
 Makes a base-size model (or takes --model), checks that all answers agree, then times the contenders
 in turn, prints the table and writes bench/results/against_pytorch.md and .json. docs/benchmarks.md
@@ -10,7 +10,7 @@ It needs a throw-away virtual environment (python3 -m venv) without xFormers:
     pip install numpy pandas einops jaxtyping gluonts lightning rotary-embedding-torch safetensors
     pip install huggingface_hub beartype scipy onnx onnxruntime openvino
     pip install --no-deps toto-ts==0.2.0
-and, for torch.compile, a C++ compiler. What is missing is left out and named.
+and, for torch.compile, a C++ compiler. Contenders whose packages are missing are skipped and listed.
 
 Exit code 0 if every answer agreed and everything that should run ran (a ratio may still be missed:
 the table says so), 1 if not.
@@ -30,10 +30,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name, stop  # noqa: E402
+from golden_environment import require_command, stop  # noqa: E402
+from provenance import SOURCE, commit, cpu_name, shown_path  # noqa: E402
 
 try:
     import numpy  # noqa: F401
@@ -62,7 +62,7 @@ def make_model(toto: Path, folder: Path) -> None:
 def ask_reference(setting: Setting, rows: list[str]) -> None:
     """Series, the reference's answers, a golden, ONNX files."""
     say("asking PyTorch for the answers")
-    # Rows that are no jobs of their own do the work of `samples`.
+    # Rows without a separate job do the work of `samples`.
     jobs = dict.fromkeys(row if row in JOBS else "samples" for row in rows)
     command = [sys.executable, Path(__file__).with_name("reference_answers.py")]
     command += ["--model", setting.model, "--work", setting.work, "--jobs", ",".join(jobs)]
@@ -71,13 +71,13 @@ def ask_reference(setting: Setting, rows: list[str]) -> None:
         list(map(str, command)), capture_output=True, text=True, check=False, env=setting.environment()
     )
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        said = done.stderr.strip().splitlines() or ["no message"]
         stop(f"reference_answers.py ended with {done.returncode}: {said[-1]}", done.returncode)
 
 
 def verify_golden(setting: Setting, plan: Plan) -> tuple[str, bool]:
-    """`toto verify` against float32 and float64 runs of the reference, made on the spot: the bound is
-    drawn from PyTorch's own rounding, far tighter than the tolerances of the race."""
+    """`toto verify` against float32 and float64 runs of the reference, made for this run. The bound
+    follows from PyTorch's own rounding and is far tighter than the tolerances of the race."""
     command = [setting.toto, "verify", "--golden", setting.work / "golden", "--golden-only"]
     command += ["--modes", plan.mode, "--threads", setting.threads, "--json", "-"]
     try:
@@ -95,17 +95,10 @@ def verify_golden(setting: Setting, plan: Plan) -> tuple[str, bool]:
     )
 
 
-def commit() -> str:
-    command = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "no commit"
-
-
 def command_line(arguments: argparse.Namespace) -> str:
-    """As another machine could repeat it: no paths but those inside the source tree."""
-    toto = arguments.toto.resolve()
-    shown = toto.relative_to(SOURCE) if toto.is_relative_to(SOURCE) else toto.name
-    words = [f"bench/against_pytorch.py --toto {shown} --rounds {arguments.rounds}"]
+    """As another machine can repeat it."""
+    toto = shown_path(arguments.toto)
+    words = [f"bench/against_pytorch.py --toto {toto} --rounds {arguments.rounds}"]
     words += [f"--threads {arguments.threads} --mode {arguments.mode}"]
     words += [f"--only {','.join(arguments.only)}"] if list(ROWS) != arguments.only else []
     words += ["--model MODEL"] if arguments.model else []
@@ -137,18 +130,18 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--toto", type=Path, required=True, help="the command, such as build/toto")
-    parser.add_argument("--kernels-bench", type=Path, help="default: bench/kernels_bench beside it")
+    parser.add_argument("--kernels-bench", type=Path, help="default: bench/kernels_bench next to it")
     parser.add_argument("--model", type=Path, help="a base-size model (default: make one)")
-    parser.add_argument("--rounds", type=int, help="of every race (15; 2 with --quick)")
-    parser.add_argument("--only", metavar="ROWS", help=f"some of {','.join(ROWS)}")
-    parser.add_argument("--threads", type=int, default=2, help="of each contender (%(default)s)")
-    parser.add_argument("--mode", choices=MODES, default="default", help="of ours (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="few rounds, a sketch of the result")
+    parser.add_argument("--rounds", type=int, help="rounds of every race (15; 2 with --quick)")
+    parser.add_argument("--only", metavar="ROWS", help=f"rows to run, some of {','.join(ROWS)}")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each contender (%(default)s)")
+    parser.add_argument("--mode", choices=MODES, default="default", help="mode of toto.cpp (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="few rounds, a rough result")
     parser.add_argument("--work", type=Path, help="keep intermediate files there, and reuse them")
     parser.add_argument(
         "--report",
         type=Path,
-        help="the Markdown file to write; JSON goes beside it (bench/results/against_pytorch.md;"
+        help="the Markdown file to write; JSON goes next to it (bench/results/against_pytorch.md;"
         " none with --quick or --only)",
     )
     arguments = parser.parse_args()
@@ -162,11 +155,10 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"--{name} is {getattr(arguments, name)}, expected at least 1")
     if arguments.report is None and not arguments.quick and arguments.only == list(ROWS):
         arguments.report = SOURCE / "bench/results/against_pytorch.md"
-    if not os.access(arguments.toto, os.X_OK):
-        stop(f"{arguments.toto} is no command that can be run; build it first, or see --toto")
+    require_command(arguments.toto)
     if arguments.kernels_bench is None:
-        beside = arguments.toto.resolve().parent / "bench/kernels_bench"
-        arguments.kernels_bench = beside if beside.exists() else None
+        built = arguments.toto.resolve().parent / "bench/kernels_bench"
+        arguments.kernels_bench = built if built.exists() else None
     return arguments
 
 

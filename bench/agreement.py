@@ -1,4 +1,4 @@
-"""Do two answers agree? Decided before anything is timed, with the tolerance stated."""
+"""Whether two answers agree, within a stated tolerance. Decided before anything is timed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 # Mean |difference| to PyTorch float32: of network outputs as a share of their mean size, of forecasts
-# in units of the series' own scale (a share of the level would hide errors). That bf16 and int8 stay
-# inside theirs shows that they compute the same network; how accurate they are is another question.
+# in units of the series' own scale (a share of the level would hide errors). The tolerances of bf16 and
+# int8 show that they compute the same network; bench/precisions.py measures how accurate they are.
 TOLERANCE = {"f32": 1e-5, "bf16": 0.05, "int8": 0.05}
 FED_BACK_TOLERANCE = {"f32": 1e-3, "bf16": 0.5, "int8": 0.5}  # after five patches fed back
 
-# Samples are pushed through the reference's own distribution function and must be uniform then: their
-# Kolmogorov-Smirnov distance may be what chance exceeds this often.
+# The reference's own distribution function maps samples to values that must be uniform. Chance exceeds
+# the largest Kolmogorov-Smirnov distance that passes with this probability.
 BAD_LUCK = 1e-6
 
 
@@ -43,7 +43,7 @@ def network_agreement(
         if got.shape != wanted.shape:
             return Agreement(float("nan"), 0, f"{name} has shape {got.shape}, not {wanted.shape}:")
         figures.append(float(np.abs(got - wanted).mean() / np.abs(wanted).mean()))
-    # Not max(): it may pass over a NaN.
+    # Not max(): it may skip a NaN.
     return Agreement(float(np.max(figures)), TOLERANCE[dtype], "parameters differ by")
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How long backtests take: the user's job, what prefix reuse saves, a universe of symbols.
+"""Times backtests: typical jobs, the time that prefix reuse saves, a universe of symbols.
 
     bench/backtest_speed.py --toto build/toto --base MODEL [--repeat 5] [--symbols 500]
 
 MODEL has the base size (`toto make-model MODEL --config base`); its weights may be random. Bars are
 seeded random walks in a temporary folder. Every run starts without cached forecasts, but with packed
-weights. Jobs leave the second decision lag out (--no-lag-test), which costs a second walk, unless their
-name says "every default". Beside the wall clock the processor's time is reported: on a busy machine it says what the
-command needs, divided by the number of its threads. Writes bench/results/backtest.md.
+weights. Jobs skip the second decision lag (--no-lag-test), which costs a second walk, unless their name
+says "every default". CPU time is reported next to wall time: on a busy machine, CPU time divided by the
+number of threads is the better estimate. Writes bench/results/backtest.md.
 
-Exit code 0 when everything was measured, 1 if a run failed or reuse changed a bit.
+Exit code 0 if everything was measured, 1 if a run failed or reuse changed a bit.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 BARS = 1000
 
@@ -76,12 +75,12 @@ def run_once(toto: Path, job: Job, folder: Path) -> None:
         out, err = process.communicate()
     wall = time.monotonic() - start
     if process.returncode != 0:
-        said = err.strip().splitlines() or ["it said nothing"]
+        said = err.strip().splitlines() or ["no message"]
         raise SystemExit(f"error: {job.name} ended with {process.returncode}: {said[-1]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     job.wall.append(wall)
     job.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    job.peak_mb = max(job.peak_mb, after.ru_maxrss / 1024)  # of all children so far: jobs grow
+    job.peak_mb = max(job.peak_mb, after.ru_maxrss / 1024)  # of all children so far, so later jobs must be larger
     found = re.search(r"(\d+) patches of context, (\d+) more", out)
     job.patches = f"{found[1]} + {found[2]}" if found else ""
 
@@ -93,19 +92,17 @@ def row(job: Job) -> str:
 
 
 def report(jobs: list[Job], arguments: argparse.Namespace) -> str:
-    commit = subprocess.run(["git", "-C", str(SOURCE), "rev-parse", "--short", "HEAD"], capture_output=True,
-                            text=True, check=False).stdout.strip()
     load = os.getloadavg()[1]
     lines = [
         "# Backtests", "",
         f"- Command: `bench/backtest_speed.py --toto toto --base BASE --repeat {arguments.repeat} "
         f"--symbols {arguments.symbols}`",
-        f"- Commit: {commit}", f"- Date: {datetime.date.today()}",
+        f"- Commit: {commit()}", f"- Date: {datetime.date.today()}",
         f"- CPU: {cpu_name()}, {len(os.sched_getaffinity(0))} cores; load average of the last five minutes {load:.1f}",
-        f"- Data: seeded random walks, {BARS} daily bars a symbol; four targets; forecasts not cached, weights packed",
-        "", "Seconds for the command, loading, no-lookahead check and report included; all but the jobs called *every "
-        "default* with `--no-lag-test`, so without the second walk that tests the decision lag. CPU is the processor's time "
-        "of both threads together: on a busy machine the better measure of what a job needs, and half of it the least "
+        f"- Data: seeded random walks, {BARS} daily bars per symbol; four targets; forecasts not cached, weights packed",
+        "", "Seconds for the command, with loading, no-lookahead check and report; all but the jobs called *every "
+        "default* with `--no-lag-test`, so without the second walk that tests the decision lag. CPU is the CPU time "
+        "of both threads together: on a busy machine it is the better measure of a job's cost. Half of it is the least "
         "that two idle cores would take.", "",
         "| job | n | best | median | spread | CPU, median | patches computed + reused | peak MB |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What a Python user waits for: imports, loading the model, the first forecast. Prints its samples."""
+"""Cold start in Python: imports, loading the model, the first forecast. Prints its samples."""
 
 import json
 import sys

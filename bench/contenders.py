@@ -1,4 +1,4 @@
-"""Contenders: processes that answer a question and then run it against the clock."""
+"""Contenders: processes that answer a request for comparison and then repeat it while they are timed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from agreement import Agreement, mean_agreement, network_agreement, sample_agree
 from jobs import EAGER, RUNTIMES, Job
 
 HERE = Path(__file__).resolve().parent
-PATCH = 64  # steps of the base model's patch: what is compared even where one step is timed
+PATCH = 64  # steps of the base model's patch: compared even where only one step is timed
 WRONG_USAGE = 2  # the exit code of `toto` for a choice it does not offer
 
 
 class Unavailable(Exception):
-    """Not to be had here, for a reason worth printing; its row is left out."""
+    """Not available here, for a reason worth printing; its row is skipped."""
 
 
 class Broken(Exception):
-    """Should have worked: the benchmark as a whole fails."""
+    """Should have worked: the whole benchmark fails."""
 
 
 @dataclass(frozen=True)
 class Burst:
-    """Runs of one contender in a row, in milliseconds."""
+    """Consecutive runs of one contender, in milliseconds."""
 
     best: float
     median: float
@@ -47,7 +47,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all contenders of a run share."""
+    """Settings that all contenders of a run share."""
 
     toto: Path
     kernels_bench: Path | None
@@ -56,7 +56,7 @@ class Setting:
     threads: int
 
     def environment(self) -> dict[str, str]:
-        """Of child processes: our cache apart from the user's, threads as told."""
+        """For child processes: a cache separate from the user's, and the given number of threads."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TOTO_")}
         # Python's own cache of compiled modules is part of a fair start.
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -66,7 +66,7 @@ class Setting:
         }
 
     def run(self, command: Sequence[str | Path]) -> str:
-        """The standard output of a program that must end well."""
+        """The standard output of a program that must exit with 0."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, env=self.environment()
@@ -87,25 +87,25 @@ class Setting:
 class Contender(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
-        self.facts: dict[str, Any] = {}  # what else it told, for the JSON
+        self.facts: dict[str, Any] = {}  # further facts it reported, for the JSON
         self.factor = 1.0  # of the times, where only a part of the job is run
 
     def start(self) -> None:
-        """Everything that is not timed. Unavailable if there is no such thing here."""
+        """Everything that is not timed. Raises Unavailable if it cannot run here."""
 
     @abstractmethod
     def agreement(self) -> Agreement | None:
-        """None for what the others are compared with, or computes nothing comparable."""
+        """None for the contender that the others are compared with, and where nothing is comparable."""
 
     @abstractmethod
     def run(self, count: int) -> Burst: ...
 
     def close(self) -> None:
-        """Gives back its memory."""
+        """Frees its memory."""
 
 
 class Reference:
-    """What PyTorch float32 answered: reference_answers.py wrote it."""
+    """PyTorch's float32 answers, as reference_answers.py wrote them."""
 
     def __init__(self, job: Job, work: Path) -> None:
         self._fed_back = job.horizon > PATCH
@@ -124,7 +124,7 @@ class Reference:
 
 
 class Worker(Contender):
-    """PyTorch, ONNX Runtime or OpenVINO in a process of its own (worker.py)."""
+    """PyTorch, ONNX Runtime or OpenVINO in a separate process (worker.py)."""
 
     def __init__(self, name: str, job: Job, setting: Setting, samples: int | None = None) -> None:
         super().__init__(name)
@@ -158,7 +158,7 @@ class Worker(Contender):
         line = self._process.stdout.readline()
         if not line:
             log = (self._setting.work / "workers.log").read_text().strip().splitlines()
-            raise Broken(f"{self.name} ended by itself: {log[-1] if log else 'it said nothing'}")
+            raise Broken(f"{self.name} ended by itself: {log[-1] if log else 'no message'}")
         return json.loads(line)
 
     def _ask(self, question: str) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Worker(Contender):
     def agreement(self) -> Agreement | None:
         job = self._job
         if self.name == EAGER and not job.network and (not job.samples or job.horizon > PATCH):
-            return None  # it is what the others are compared with
+            return None  # the others are compared with it
         file = self._setting.work / "answer.npz"
         self.facts |= self._ask(f"answer {file}")
         dtype = RUNTIMES[self.name].partition(":")[2]
@@ -201,7 +201,7 @@ class Toto(Contender):
         self._engine += ["--threads", setting.threads]
 
     def start(self) -> None:
-        self.run(1)  # tells whether there is such a mode, and fills the cache
+        self.run(1)  # fails if there is no such mode, and fills the cache
 
     def agreement(self) -> Agreement:
         job, work = self._job, self._setting.work

@@ -62,8 +62,8 @@ class Ours : public Yardstick {
   int rows_ = 0;
 };
 
-// A library, and how far its products may lie from our float32 ones: mean |difference| as a share
-// of mean |product|. Rounding to bf16 and int8 is what those types cost.
+// A library, and the largest difference of its products from our float32 ones: mean |difference| as
+// a share of mean |product|. For bf16 and int8 it is the rounding of those types.
 struct Library {
   std::string name;
   std::function<std::unique_ptr<Yardstick>()> make;
@@ -83,7 +83,7 @@ std::vector<Library> libraries() {
   return all;
 }
 
-// Made at the first use, then kept: half a gigabyte each.
+// Made on first use, then kept: half a gigabyte each.
 Yardstick& instance_of(const Library& library) {
   static std::map<std::string, std::unique_ptr<Yardstick>> instances;
   std::unique_ptr<Yardstick>& instance = instances[library.name];
@@ -143,7 +143,7 @@ void register_product(const std::string& name, const Library& library, std::vect
   benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->Unit(benchmark::kMillisecond);
 }
 
-// What the memory gives when nothing is computed: the packed float32 stack, read once.
+// Read bandwidth without computing: the packed float32 stack, read once.
 void register_read(int threads) {
   const auto run = [threads](benchmark::State& state) {
     std::vector<std::span<const std::byte>> arrays;

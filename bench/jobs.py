@@ -1,8 +1,9 @@
-"""What is measured and what is claimed: the jobs, their contenders' names, and the table of ratios."""
+"""The jobs that are measured, their contenders' names, and the ratios that are claimed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 # Contenders' names, as the tables show them.
 EAGER = "PyTorch eager"
@@ -22,10 +23,10 @@ COLD_PYTHON = "PyTorch eager, new process"
 COLD_OURS = "toto.cpp f32, new process"
 COLD_UNPACKED = "toto.cpp f32, new process, no cache"
 
-# Shown where it agrees, no complaint where it does not: nothing is claimed against it.
+# Shown if its answer agrees, and not an error if not: nothing is claimed against it.
 FOR_ORIENTATION = (ONNX_INT8,)
 
-# How a worker process is told which runtime to be.
+# The argument of a worker process that chooses its runtime.
 RUNTIMES = {
     EAGER: "pytorch:eager",
     COMPILED: "pytorch:default",
@@ -46,7 +47,7 @@ class Job:
     context: int = 512
     horizon: int = 1
     samples: int | None = None  # None: the mean
-    samples_per_batch: int = 0  # of the reference, which repeats the context once a sample
+    samples_per_batch: int = 0  # of the reference, which repeats the context once per sample
     batch: int = 1
     network: bool = False  # scaled patches in, parameters of one patch out
     theirs: tuple[str, ...] = ()
@@ -105,8 +106,8 @@ ROWS = (*JOBS, *OTHER_ROWS)
 
 @dataclass(frozen=True)
 class Claim:
-    """One line of the table. `theirs` are alternatives of which the fastest counts; `instead` stand
-    in where none of them runs on this CPU."""
+    """One line of the table. The fastest of `theirs` counts; `instead` is used if none of them runs
+    on this CPU."""
 
     row: str
     work: str
@@ -123,40 +124,24 @@ _STATIC = (ONNX, OPENVINO)
 _ANY = (EAGER, COMPILED, ONNX, OPENVINO)
 _BF16 = (OPENVINO_BF16,)
 
-CLAIMS = (
+
+def _network(batch: int, dtype: str, *rest: Any) -> Claim:
+    return Claim(f"network{batch}", f"network alone, {batch} series, {dtype}", *rest)
+
+
+_STATIC_NAME = "best of ONNX Runtime and OpenVINO f32"
+_ANY_NAME = "best of PyTorch, ONNX Runtime, OpenVINO f32"
+
+CLAIMS = (  # row, work, against, at_least, aim, ours, theirs, instead
     Claim("samples", "context 512, 1 step, 128 samples, f32", EAGER, 110, 150, OURS, (EAGER,)),
     Claim("samples", "same, bf16", EAGER, 170, 260, OURS_BF16, (EAGER,)),
     Claim("mean", "context 512, 1 step, mean, f32", EAGER, 5.5, 7, OURS, (EAGER,)),
-    Claim(
-        "network1",
-        "network alone, 1 series, f32",
-        "best of ONNX Runtime and OpenVINO f32",
-        1.25,
-        1.45,
-        OURS,
-        _STATIC,
-    ),
-    Claim(
-        "network1", "network alone, 1 series, bf16", OPENVINO_BF16, 1.2, 1.6, OURS_BF16, _BF16, _STATIC
-    ),
-    Claim(
-        "network1", "network alone, 1 series, int8", OPENVINO_BF16, 2, 3, OURS_INT8, _BF16, _STATIC
-    ),
-    Claim(
-        "network64",
-        "network alone, 64 series, f32",
-        "best of PyTorch, ONNX Runtime, OpenVINO f32",
-        1.05,
-        1.2,
-        OURS,
-        _ANY,
-    ),
-    Claim(
-        "network64", "network alone, 64 series, bf16", OPENVINO_BF16, 1.0, 1.3, OURS_BF16, _BF16, _ANY
-    ),
-    Claim(
-        "network64", "network alone, 64 series, int8", OPENVINO_BF16, 1.8, 2.4, OURS_INT8, _BF16, _ANY
-    ),
+    _network(1, "f32", _STATIC_NAME, 1.25, 1.45, OURS, _STATIC),
+    _network(1, "bf16", OPENVINO_BF16, 1.2, 1.6, OURS_BF16, _BF16, _STATIC),
+    _network(1, "int8", OPENVINO_BF16, 2, 3, OURS_INT8, _BF16, _STATIC),
+    _network(64, "f32", _ANY_NAME, 1.05, 1.2, OURS, _ANY),
+    _network(64, "bf16", OPENVINO_BF16, 1.0, 1.3, OURS_BF16, _BF16, _ANY),
+    _network(64, "int8", OPENVINO_BF16, 1.8, 2.4, OURS_INT8, _BF16, _ANY),
     Claim("long", "context 4096, 336 steps, 256 samples, f32", EAGER, 25, 60, OURS, (EAGER,)),
     Claim(
         "network1", "read bandwidth used, 1 series, f32", "measured on the spot", 0.85, 0.95, OURS,

@@ -2,9 +2,9 @@
 //
 //   kernels_bench --benchmark_filter='^(read|stack)/.*threads:2'
 //
-// stack/ goes through all weights once, as a forward pass does; gemm/ repeats one matrix, which a
-// large cache may hold. Both check first that the libraries agree. spin/ is work in registers
-// alone: how evenly the machine lets anything run. Counters best_ms, median_ms and p99_ms are over
+// stack/ reads all weights once, as a forward pass does; gemm/ repeats one matrix, which a large
+// cache may hold. Both check first that the libraries agree. spin/ is work in registers alone: it
+// shows how evenly the machine runs. Counters best_ms, median_ms and p99_ms are over
 // single runs.
 #include <benchmark/benchmark.h>
 
@@ -155,8 +155,8 @@ void register_patch(const char* name, const Report& report) {
   }
 }
 
-// Multiply-adds on all threads for about as long as a forecast of the base-size network takes. Work
-// that touches no memory: what its times vary by, no program can avoid.
+// Multiply-adds on all threads for about as long as a forecast of the base-size network takes. It
+// touches no memory, so no program can avoid the spread of its times.
 void register_spin() {
   constexpr int kPieces = 360;
   for (const int threads : thread_counts()) {

@@ -1,4 +1,4 @@
-// Times every run on its own: Google Benchmark reports a mean, which one disturbance spoils.
+// Times every run separately: Google Benchmark reports a mean, which one slow run spoils.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -12,7 +12,7 @@
 
 namespace toto::bench {
 
-// 1, 2 and all cores, as far as there are so many.
+// 1, 2 and all cores, as far as the machine has them.
 inline std::vector<int> thread_counts() {
   std::vector<int> counts{1};
   if (usable_cores() >= 2) counts.push_back(2);

@@ -1,7 +1,7 @@
 """The network without forecaster: scaled patches in, the next patch's distribution parameters out.
 
-What ONNX Runtime and OpenVINO can run as one static graph. It is cut after the last patch, so that no
-contender computes the head for positions that nobody asks for, as the reference itself does.
+This part runs as one static graph in ONNX Runtime and OpenVINO. It ends with the last patch, so that no
+contender computes the head for unused positions, as the reference itself does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NetworkAlone(torch.nn.Module):
 
 
 def export_onnx(network: NetworkAlone, batch: int, context: int, path: Path) -> None:
-    """One file a batch size: static shapes are what both runtimes optimise best.
+    """One file per batch size: both runtimes optimise static shapes best.
 
     Traced: the newer exporter gives the same graph after the runtimes' own constant folding, in
     minutes instead of seconds.

@@ -17,7 +17,7 @@ double seconds_since(Clock::time_point start) {
 constexpr int kRounds = 20000;
 
 #if defined(__x86_64__)
-// Twelve sums, as a tile has them: more than the latency of a multiply-add hides.
+// Twelve sums, as in a tile: enough to hide the latency of a multiply-add.
 #define TOTO_FMA_ROUND(R)                                                                    \
   "vfmadd231ps %%" R "14, %%" R "15, %%" R "0\n vfmadd231ps %%" R "14, %%" R "15, %%" R      \
   "1\n vfmadd231ps %%" R "14, %%" R "15, %%" R "2\n vfmadd231ps %%" R "14, %%" R "15, %%" R  \
@@ -42,7 +42,7 @@ void multiply_add(Isa isa) {
 }
 #endif
 
-// Eight words of 32 bytes at a time, added up: a sum alone would wait for itself.
+// Adds up eight words of 32 bytes at a time: a single sum would wait for its own last addition.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("avx2", "default")))
 #endif

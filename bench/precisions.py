@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How much accuracy smaller weights cost: bf16 and int8 beside f32, on real series.
+"""How much accuracy smaller weights cost: bf16 and int8 compared with f32, on real series.
 
     bench/precisions.py --toto build/toto [--base MODEL]
 
 Forecasts every series of examples/data with each type and measures how far mean and quantiles move,
 and by how much the weighted quantile loss of `toto eval` changes: a type that changes it by more
-than 0.5 % is not safe. --base adds a second model, of which only the deviations mean something if
-its weights are random (`toto make-model BASE --config base`). Writes bench/results/precisions.md.
+than 0.5 % is not safe. --base adds a second model; if its weights are random, only the deviations mean
+something (`toto make-model BASE --config base`). Writes bench/results/precisions.md.
 
-Needs NumPy. Exit code 0 when everything was measured, 1 if not.
+Needs NumPy. Exit code 0 if everything was measured, 1 if not.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from typing import Any
 
 import numpy as np
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 TYPES = ("bf16", "int8")
 HORIZON, WINDOWS = 24, 4
@@ -36,7 +35,7 @@ SAFE = 0.005  # change of the weighted quantile loss
 
 @dataclass
 class Moved:
-    """How far an answer lies from float32's: shares of the value, and of the 80 % band."""
+    """Difference of an answer from float32's: as shares of the value, and of the 80 % band."""
 
     mean: float
     largest: float
@@ -47,7 +46,7 @@ def run(toto: Path, *words: object) -> dict[str, Any]:
     command = [str(toto), *map(str, words), "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        said = done.stderr.strip().splitlines() or ["no message"]
         raise SystemExit(f"error: toto {words[0]} ended with {done.returncode}: {said[-1]}")
     return json.loads(done.stdout)
 
@@ -132,13 +131,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=SOURCE / "bench/results/precisions.md")
     arguments = parser.parse_args()
     files = sorted((SOURCE / "examples/data").glob("*.csv"))
-    describe = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     text = [
         "# What smaller weights cost",
         "",
         f"- Command: `bench/precisions.py --toto build/toto{' --base BASE' if arguments.base else ''}`",
-        f"- Commit: {commit}",
+        f"- Commit: {commit()}",
         f"- Date: {datetime.date.today().isoformat()}",
         f"- CPU: {cpu_name()}",
         f"- Data: every series of {len(files)} files in `examples/data`, {HORIZON} steps;"

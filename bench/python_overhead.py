@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What Python costs: the time of a call beyond the engine's own, and 1000 series beside the command.
+"""What Python costs: the time of a call beyond the engine's own, and 1000 series compared with the command.
 
-The library's own part of every single call is taken from it, and 1000 series run in turns with the
-command, so that a busy machine slows both sides. Exit code 0 only if every kind of call costs less
+The library's own time is subtracted from every single call, and 1000 series run in turns with the
+command, so that a busy machine slows down both sides. Exit code 0 only if every kind of call costs less
 than 50 us in the median and 1000 series take at most a tenth longer than the command says its
 forecasts took.
 
@@ -28,10 +28,9 @@ import numpy as np
 
 import totocpp
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from golden_environment import cpu_name  # noqa: E402
+from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 MAX_OVERHEAD = 50  # microseconds
 MAX_RATIO = 1.1
@@ -57,7 +56,7 @@ def quartiles(values: list[float]) -> tuple[float, float, float]:
 
 
 def priority() -> str:
-    """How it was started: on a machine with other work, `chrt -f 5` measures the code and not the queue."""
+    """The scheduling prefix of the command: on a busy machine `chrt -f 5` measures the code, not the queue."""
     if os.sched_getscheduler(0) == os.SCHED_FIFO:
         return f"chrt -f {os.sched_getparam(0).sched_priority} "
     return f"nice -n {os.nice(0)} " if os.nice(0) else ""
@@ -92,7 +91,7 @@ def main() -> int:
     engine = totocpp.Engine.from_pretrained(SOURCE / "models/toto-mini")
     walk = np.random.default_rng(0).normal(size=(SERIES, CONTEXT)).cumsum(1).astype(np.float32)
 
-    # Made beforehand: taking a row out of a table is NumPy's work, and after a forecast takes it 10 us.
+    # Made beforehand: NumPy needs 10 us to take a row out of a table right after a forecast.
     one, few, doubles, numbers = walk[0], walk[:8], walk[0].astype(np.float64), walk[0].tolist()
     pipeline = totocpp.TotoPipeline(engine)
     cases: dict[str, Callable[[], Any]] = {
@@ -128,20 +127,17 @@ def main() -> int:
             ours.append(1e3 * (time.perf_counter() - start))
             theirs.append(command_time(options.toto, path, folder))
     ratio = statistics.median(ours) / statistics.median(theirs)
-    commit = subprocess.run(
-        ["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     text = "\n".join(
         [
             "# What Python costs",
             "",
             f"- Command: `{priority()}bench/python_overhead.py --toto build/toto --calls {options.calls} --rounds {options.rounds}`",
-            f"- Commit: {commit}",
+            f"- Commit: {commit()}",
             f"- Date: {datetime.date.today()}",
             f"- Load average at the end: {os.getloadavg()[0]:.1f}",
             f"- CPU: {cpu_name()}, {engine.threads} threads; Python {sys.version.split()[0]}, NumPy {np.__version__}",
             "",
-            f"Time of a call less the library's own part of that very call (`engine.timings[\"call\"]`), {options.calls} calls each.",
+            f"Time of a call minus the library's own part of the same call (`engine.timings[\"call\"]`), {options.calls} calls each.",
             f"Bound: {MAX_OVERHEAD} us in the median.",
             "",
             *rows,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same inputs through toto-ts in PyTorch and through totocpp, in one process: are the answers the same?
+"""Compares the answers of toto-ts in PyTorch and totocpp to the same inputs, in one process.
 
 Three questions, on real series and the bundled model or another (--model):
 1. Mean forecasts: is totocpp's error against a float64 run of PyTorch within 1.25 times the error of
@@ -20,15 +20,14 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SOURCE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from golden_environment import environment, import_reference  # noqa: E402
+from provenance import SOURCE, commit  # noqa: E402
 
 reference = import_reference()
 
@@ -40,7 +39,7 @@ from toto.inference.forecaster import TotoForecaster as TorchForecaster  # noqa:
 
 import totocpp  # noqa: E402
 
-# File, column, points of context. A length that is no multiple of the patch is among them.
+# File, column, points of context. One length is not a multiple of the patch.
 SERIES = (
     ("AirPassengers.csv", -1, 144),
     ("AAPL.csv", "close", 480),
@@ -48,7 +47,7 @@ SERIES = (
     ("sunspots.csv", -1, 300),
 )
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-# One test in 10,000 rejects by chance: with all the tests here, one report in 30 or so.
+# One test in 10,000 rejects by chance: with all the tests here, about one report in 30.
 ALPHA = 1e-4
 
 
@@ -72,12 +71,12 @@ def torch_inputs(values: np.ndarray, dtype: torch.dtype) -> TorchTimeseries:
 
 
 def our_inputs(values: np.ndarray) -> totocpp.MaskedTimeseries:
-    """Made of tensors, as a program of toto-ts makes it."""
+    """Made of tensors, as toto-ts code does."""
     return totocpp.MaskedTimeseries(*torch_inputs(values, torch.float32))
 
 
 class Setting(NamedTuple):
-    """Who is asked, and for how much."""
+    """The two forecasters and the size of the request."""
 
     model: Any  # toto-ts
     engine: totocpp.Engine
@@ -101,7 +100,7 @@ class Setting(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A table, and whether what it shows holds."""
+    """A table, and whether its figures are within bounds."""
 
     rows: list[str]
     passed: bool
@@ -170,12 +169,7 @@ def compare_quantiles(setting: Setting, drawn: dict[str, tuple[np.ndarray, np.nd
     return Part(rows, worst < float(stats.norm.isf(ALPHA / 2)))
 
 
-def current_commit() -> str:
-    done = subprocess.run(["git", "-C", SOURCE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
-
-
-def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) -> str:
+def report(parts: dict[str, Part], setting: Setting, revision: str, command: str) -> str:
     seeds, samples = setting.seeds, setting.samples
     about = setting.engine.info
     kind = "" if about["trained"] else " of random weights"
@@ -183,13 +177,13 @@ def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) 
     means, drawn, quantiles = (parts[name] for name in ("means", "samples", "quantiles"))
     verdict = {True: "**holds**", False: "**DOES NOT HOLD**"}
     lines = [
-        "# totocpp beside toto-ts",
+        "# totocpp compared with toto-ts",
         "",
         f"One process, one model{kind} loaded by both ({about['name']}: {about['num_parameters'] / 1e6:.1f} million parameters,",
         f"patches of {about['patch_size']}), the same `MaskedTimeseries` of tensors, real series (points of context: {contexts}).",
         "",
         f"- Command: `{command}`",
-        f"- Commit: {commit}",
+        f"- Commit: {revision}",
         f"- Date: {datetime.date.today()}",
         *(f"- {line}" for line in environment()),
         f"- totocpp {totocpp.__version__}",
@@ -222,15 +216,15 @@ def report(parts: dict[str, Part], setting: Setting, commit: str, command: str) 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=SOURCE / "models" / "toto-mini")
-    parser.add_argument("--series", type=int, default=len(SERIES), help="how many of the series")
-    parser.add_argument("--context", type=int, default=512, help="points of context at most")
+    parser.add_argument("--series", type=int, default=len(SERIES), help="number of series")
+    parser.add_argument("--context", type=int, default=512, help="largest number of context points")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if min(options.seeds, options.context, options.series) < 1 or options.samples < 2:
         parser.error("expected at least one seed, one series, one point of context and two samples")
-    commit = current_commit()  # before hours in which it may change
+    revision = commit()  # before hours of work in which it may change
     series = {
         Path(name).stem: read_column(name, column, min(length, options.context))
         for name, column, length in SERIES[: options.series]
@@ -244,7 +238,7 @@ def main() -> int:
         "quantiles": compare_quantiles(setting, drawn),
     }
     command = f"bench/python_parity.py --model {options.model.name} --series {options.series} --context {options.context}"
-    text = report(parts, setting, commit, f"{command} --seeds {options.seeds} --samples {options.samples}")
+    text = report(parts, setting, revision, f"{command} --seeds {options.seeds} --samples {options.samples}")
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")

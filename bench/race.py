@@ -1,4 +1,4 @@
-"""Runs contenders in turn, so that whatever disturbs the machine disturbs all of them."""
+"""Runs contenders in turn, so that other load on the machine slows all of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agreement import Agreement
 from contenders import Broken, Burst, Contender, Unavailable
 from jobs import FOR_ORIENTATION
 
-SETTLE_SECONDS = 0.1  # until the threads of the one before have stopped spinning
+SETTLE_SECONDS = 0.1  # until the threads of the previous contender have stopped spinning
 MOST_RUNS = 50  # in one burst
 
 
 @dataclass
 class Result:
-    """What became of one contender in one race."""
+    """The result of one contender in one race."""
 
     name: str
     agreement: Agreement | None = None
@@ -45,7 +45,7 @@ class Result:
 
     @property
     def middle_half(self) -> tuple[float, float]:
-        """Between which the middle half of the rounds' medians lies."""
+        """Lower and upper quartile of the rounds' medians."""
         medians = [burst.median for burst in self.bursts]
         if len(medians) == 1:
             return medians[0], medians[0]
@@ -63,7 +63,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def _guarded(result: Result) -> Iterator[None]:
-    """Whoever cannot go on is left out; the others race on."""
+    """A contender that fails is dropped; the others continue."""
     try:
         yield
     except Unavailable as reason:
@@ -74,7 +74,7 @@ def _guarded(result: Result) -> Iterator[None]:
 
 
 def _admit(contender: Contender, result: Result) -> None:
-    """Starts it and compares its answer: who answers differently is not timed."""
+    """Starts it and compares its answer. A contender with a different answer is not timed."""
     with _guarded(result):
         contender.start()
         result.agreement = contender.agreement()
@@ -95,13 +95,13 @@ def race(
         for contender in contenders:
             _admit(contender, results[contender.name])
         running = [each for each in contenders if not results[each.name].missing]
-        for contender in running:  # how many runs fit into the time; also the last warm-up
+        for contender in running:  # the number of runs that fit into the time; also the last warm-up
             result = results[contender.name]
             with _guarded(result):
                 once = contender.run(1).median / contender.factor
                 counts[contender.name] = max(1, min(MOST_RUNS, int(1e3 * budget_seconds / once)))
         for number in range(rounds):
-            # Another one begins each time: nobody always follows the same neighbour.
+            # Each round starts with another one, so that no contender always follows the same one.
             start = number % max(1, len(running))
             for contender in running[start:] + running[:start]:
                 result = results[contender.name]

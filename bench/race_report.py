@@ -115,7 +115,7 @@ def markdown(
         "# Side by side",
         "",
         "One run, contenders interleaved, the same number of threads each. Ratios are of medians over"
-        " the rounds; best / best beside them. What is compared, and the limits of the comparison:"
+        " the rounds; best / best is next to them. What is compared, and the limits of the comparison:"
         " docs/benchmarks.md.",
         "",
         *(f"- {line}" for line in head),

@@ -1,8 +1,8 @@
-"""Asks the reference once for everything the race is judged by.
+"""Computes the reference's answers by which the race is judged.
 
 Writes into the work folder: the series (CSV), their scaled form, the reference's float32 answers, a
-golden for `toto verify`, and the network alone as ONNX. A process of its own, so that the one that
-holds the clock never loads PyTorch.
+golden for `toto verify`, and the network alone as ONNX. A separate process, so that the one that
+takes the times never loads PyTorch.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def answer_networks(backbone: Any, jobs: list[Job], work: Path) -> None:
 
 
 def check_network(f32: Any, work: Path) -> None:
-    """The network cut out of the reference must be the reference's: else all of the race is void."""
+    """Checks that the network alone computes what the reference does; without that no race is valid."""
     from network_alone import OUTPUTS
 
     cut = np.load(work / "reference_network1.npz")

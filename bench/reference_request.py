@@ -1,4 +1,4 @@
-"""A series as the reference wants it."""
+"""A series in the form that the reference reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who races in which row."""
+"""The contenders of each row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER_MODES = ("default", "reduce-overhead", "max-autotune")
 
 @dataclass(frozen=True)
 class Plan:
-    """How much time is spent."""
+    """Rounds and time limits."""
 
     rounds: int
     quick: bool
@@ -40,7 +40,7 @@ class Plan:
         return 0.3 if self.quick else 1.0
 
     def rounds_of(self, row: str) -> int:
-        if row == "long":  # a minute a run in PyTorch
+        if row == "long":  # a run takes a minute in PyTorch
             return min(self.rounds, 1 if self.quick else 3)
         return min(self.rounds, 5) if row == "start" else self.rounds
 
@@ -48,7 +48,7 @@ class Plan:
 def _race_job(job: Job, setting: Setting, plan: Plan) -> dict[str, Result]:
     contenders: list[Contender] = []
     for name in job.theirs:
-        # The reference handles samples_per_batch samples after the other, each time the same work:
+        # The reference draws batches of samples_per_batch one after another, each with the same work:
         # one such batch is a true part of the whole.
         part = job.samples_per_batch if plan.quick and job.name == "long" else None
         contenders.append(Worker(name, job, setting, part))
@@ -81,7 +81,7 @@ def _race_start(setting: Setting, plan: Plan) -> dict[str, Result]:
 
 
 def _measure_ours(setting: Setting, plan: Plan, runs: int) -> dict[str, Result]:
-    """One long burst of each of our modes: how it behaves, not how it compares."""
+    """One long burst of each of our modes, for its spread and memory, not for comparison."""
     results = {}
     for mode in dict.fromkeys((plan.mode, *OTHER_MODES)):
         name = OURS if mode == plan.mode else f"{OURS} {mode}"

@@ -19,7 +19,7 @@ def make_series(batch: int, context: int, seed: int) -> np.ndarray:
 
 
 def write_series(path: Path, series: np.ndarray) -> None:
-    """Wide: an hour a line, a series a column; every float32 in a form that reads back the same."""
+    """Wide: one line per hour, one column per series; every float32 reads back with the same bits."""
     lines = [",".join(["timestamp", *(f"s{index}" for index in range(len(series)))])]
     for hour, values in enumerate(series.T):
         stamp = (FIRST_HOUR + datetime.timedelta(hours=hour)).isoformat()

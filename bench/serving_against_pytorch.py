@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Requests a second: `toto serve` beside FastAPI + PyTorch, the same model, requests and cores.
+"""Requests per second: `toto serve` and FastAPI + PyTorch with the same model, requests and cores.
 
     bench/serving_against_pytorch.py --toto build/toto [--seconds 20] [--connections 8]
 
 Needs an environment with torch, toto-ts 0.2.0, fastapi and uvicorn. The two services take turns, several
-times; neither runs while the other is measured. Each answer is checked for its shape and, of toto, for
-its bits.
+times; neither runs while the other is measured. The shape of every answer is checked, and the
+bits of toto's.
 """
 import argparse
 import http.client
@@ -28,7 +28,7 @@ CONTEXT, HORIZON, SAMPLES = 512, 24, 128
 
 
 def app():
-    """What people write: one forecaster, one request at a time, quantiles of the samples."""
+    """A typical service: one forecaster, one request at a time, quantiles of the samples."""
     import torch
     from fastapi import FastAPI, Request
 
@@ -105,7 +105,7 @@ def wait_until_up(port, body):
 
 
 def measure(port, bodies, right, options):
-    """Requests a second and their times in ms, closed loop."""
+    """Requests per second and their times in ms, closed loop."""
     times, lock, end = [], threading.Lock(), time.monotonic() + options.seconds
 
     def work(first):

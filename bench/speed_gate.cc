@@ -1,11 +1,11 @@
-// Is it still as fast as it was? Compares kernels and whole forecasts with what the same machine
-// gives at the same moment: multiply-adds that do nothing else, and reading without computing. A
-// share of a peak hardly depends on the machine; a regression of a fifth shows.
+// Finds regressions of speed. Compares kernels and whole forecasts with the peaks of the same
+// machine at the same moment: multiply-adds that do nothing else, and reading without computing. A
+// share of a peak hardly depends on the machine; a regression of a fifth is found.
 //
-//   speed_gate MODEL                  exit code 0: every share is there; 1: one is not, and which
-//   speed_gate MODEL --handicap 1.2   as if ours took 1.2 times as long: shows that it would fail
+//   speed_gate MODEL                  exit code 0: every share is reached; 1: one is not
+//   speed_gate MODEL --handicap 1.2   as if ours took 1.2 times as long: must fail
 //
-// A disturbance can only make us look slower, never faster: whoever fails is tried again.
+// Other load can only make us look slower, never faster, so a failed measurement is repeated.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,7 +22,7 @@
 namespace toto::bench {
 namespace {
 
-constexpr int kThreads = 1;  // of products: what another process takes from a core shows least
+constexpr int kThreads = 1;  // of products: one thread suffers least from other processes
 constexpr int kRounds = 12;
 constexpr int kAttempts = 12;
 constexpr auto kPause = std::chrono::seconds(2);  // after a miss: most disturbances pass
@@ -31,7 +31,7 @@ constexpr double kTolerated = 0.85;               // of the usual share: a fifth
 // The share of its peak that something usually reaches.
 struct Usual {
   double avx2;
-  double avx512;  // a guess on the low side until one is measured
+  double avx512;  // a low guess until one is measured
 };
 
 // A product of the base-size network.
@@ -53,8 +53,8 @@ constexpr ProductGate kProducts[] = {
     {"64 rows, int8", DType::int8, 64, false, {1.07, 0.80}},
 };
 
-// A forecast of the model in all its parts: attention, sampling, quantiles, what lies between. Its
-// peak is that of as many multiply-adds as `gigaflop` says, a round number near what it takes.
+// A whole forecast: attention, sampling, quantiles and everything between. Its peak is the time of
+// `gigaflop` multiply-adds, a round number close to the number it needs.
 struct ForecastGate {
   const char* name;
   int context, horizon, samples;
@@ -67,9 +67,9 @@ constexpr ForecastGate kForecasts[] = {
     {"64 long paths", 2048, 96, 64, 2.0, {0.90, 0.45}},
 };
 
-// What is measured by reading has four matrices of 768 by 3072: 38 MB of float32, more than most
-// caches hold. What is measured by arithmetic has small ones, one after another, that stay in the
-// second-level cache: what other processes do to the memory must not show.
+// Products measured by reading use four matrices of 768 by 3072: 38 MB of float32, more than most
+// caches hold. Products measured by arithmetic use small ones in turn that stay in the second-level
+// cache, so that other processes' use of memory has no effect.
 constexpr int kDepth = 768;
 struct StackSize {
   int matrices, columns, passes;
@@ -187,7 +187,7 @@ double share_of(Work& work, double handicap) {
   return peak / (ours * handicap);
 }
 
-// Whether the usual share is there.
+// Whether the usual share is reached.
 template <typename Work>
 bool passes(const char* name, const Usual& usual, Work work, double handicap) {
   const double at_least = kTolerated * (best_isa() == Isa::avx512 ? usual.avx512 : usual.avx2);

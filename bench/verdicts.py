@@ -13,7 +13,7 @@ Results = dict[str, dict[str, Result]]  # by row, then by contender
 @dataclass(frozen=True)
 class Verdict:
     claim: Claim
-    against: str  # who it was measured against in the end
+    against: str  # the contender it was measured against
     measured: float | None = None  # of medians
     best: float | None = None  # of the best runs
     note: str = ""

@@ -1,5 +1,5 @@
 // Every weight matrix of the base-size network, 472 MB in float32: too large for any cache, so that
-// going through it once costs what a forward pass costs.
+// reading it once costs as much as in a forward pass.
 #pragma once
 
 #include <vector>
@@ -32,7 +32,7 @@ struct Activations {
   Buffer<float> dst;
 };
 
-// The whole stack, packed; made at the first call for a type and kept.
+// The whole stack, packed; made on the first call for a type and kept.
 const std::vector<PackedLinear>& packed_stack(DType type);
 
 }  // namespace toto::bench

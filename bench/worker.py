@@ -1,7 +1,7 @@
-"""One contender in a process of its own: PyTorch, ONNX Runtime or OpenVINO, set up for one job.
+"""One contender in a separate process: PyTorch, ONNX Runtime or OpenVINO, set up for one job.
 
-Driven line by line over standard input and output by contenders.py. A process each, because the
-thread pools of several runtimes in one process take the cores from each other.
+Driven line by line over standard input and output by contenders.py. Each has its own process,
+because the thread pools of several runtimes in one process compete for the cores.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Answer = dict[str, np.ndarray]
 
 
 class Refused(Exception):
-    """This runtime cannot do this here; the reason for a person."""
+    """This runtime cannot do the job here; the message says why."""
 
 
 class Runner:
-    """`answer` for the comparison, `run` for the clock."""
+    """`answer` is compared, `run` is timed."""
 
     answer: Callable[[], Answer]
     run: Callable[[], object]
@@ -119,7 +119,7 @@ class OnnxRuntime(Runner):
 
     @staticmethod
     def _quantised(path: Path) -> Path:
-        """Weights int8 by output channel, activations as they come."""
+        """Weights int8 per output channel, activations quantised dynamically."""
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
         quantised = path.with_suffix(".int8.onnx")
@@ -166,7 +166,7 @@ def timed(run: Callable[[], object]) -> float:
 
 
 def serve(runner: Runner, replies: Any) -> None:
-    """`answer FILE` or `run COUNT` a line, until the parent hangs up."""
+    """Reads lines `answer FILE` or `run COUNT` until the parent closes the pipe."""
 
     def say(**reply: object) -> None:
         print(json.dumps(reply), file=replies, flush=True)
@@ -192,7 +192,7 @@ def main() -> None:
     job = JOBS[arguments.job]
     if arguments.samples is not None:
         job = replace(job, samples=arguments.samples)
-    # Replies alone go to the real standard output; whatever libraries print goes to stderr.
+    # Only replies go to the real standard output; output of libraries goes to stderr.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

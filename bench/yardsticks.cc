@@ -14,7 +14,7 @@
 namespace toto::bench {
 namespace {
 
-// The stack as [matrix][out][in], which is how checkpoints and BLAS have it.
+// The stack as [matrix][out][in], the layout of checkpoints and BLAS.
 [[maybe_unused]] std::vector<Buffer<float>> plain_stack() {
   std::vector<Buffer<float>> matrices;
   for (int matrix = 0; const MatrixShape& shape : stack_shapes()) {
@@ -54,7 +54,7 @@ class OpenBlas : public Yardstick {
 #endif
 
 #ifdef TOTO_BENCH_ONEDNN
-// One primitive a matrix, its weights reordered to what that primitive asks for.
+// One primitive per matrix, its weights reordered to the layout that the primitive asks for.
 class OneDnn : public Yardstick {
  public:
   void prepare(int rows, int threads) override {
@@ -82,7 +82,7 @@ class OneDnn : public Yardstick {
   }
   void multiply(int matrix, const float* src, float* dst) override {
     Product& product = products_[matrix];
-    product.src.set_data_handle(const_cast<float*>(src));  // it reads only
+    product.src.set_data_handle(const_cast<float*>(src));  // read only
     product.dst.set_data_handle(dst);
     product.primitive.execute(stream_, {{DNNL_ARG_SRC, product.src},
                                         {DNNL_ARG_WEIGHTS, product.weights},

@@ -1,5 +1,5 @@
-// The same products by other libraries: OpenBLAS and oneDNN, as far as they were found when this
-// was configured.
+// The same products by other libraries: OpenBLAS and oneDNN, if they were found when the build was
+// configured.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class Yardstick {
   Yardstick& operator=(const Yardstick&) = delete;
   virtual ~Yardstick() = default;
 
-  // Everything that need not be timed, for products of `rows` rows on `threads` threads.
+  // Everything that is not timed, for products of `rows` rows on `threads` threads.
   virtual void prepare(int rows, int threads) = 0;
 
   // dst[row][out] = src[row][in] W^T of matrix `matrix`, without bias; rows lie row_stride() of

@@ -1,6 +1,5 @@
-// Replaces the global allocation functions by ones that count. They stand on malloc, which a
-// sanitizer watches as it does its own, so they serve in every build. The array forms need no
-// replacement: the standard library's call these.
+// Replaces the global allocation functions by ones that count. They call malloc, which sanitizers
+// intercept too, so they work in every build. The array forms call these.
 #include "cli/allocation_count.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How often this process has asked for memory: the proof behind "a forecast allocates nothing".
+// Counts allocations of this process, to show that a forecast allocates nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// `toto analyze-log`: what PyTorch's compiler, or our planner, complained about, and what to do.
+// `toto analyze-log`: the problems in a log of PyTorch's compiler or of our planner, with advice.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -63,13 +63,13 @@ int analyze_log(const AnalyzeLogFlags& flags) {
 void add_analyze_log(Arguments& arguments) {
   const auto flags = std::make_shared<AnalyzeLogFlags>();
   arguments
-      .add_command("analyze-log", "read PyTorch compile logs or our plan logs, say what to do",
+      .add_command("analyze-log", "read PyTorch compile logs or our plan logs and give advice",
                    "toto analyze-log compile.log --output compile.md")
       .positional("LOG", flags->log, "the log, of any size; - is standard input")
       .option("--output", "FILE", flags->output,
               "write the report in Markdown; - sends it to stdout")
-      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
-      .flag("--progress", flags->progress, "show progress even if stderr is no terminal")
+      .json(flags->json, "write the report as JSON")
+      .progress(flags->progress)
       .note(
           "PyTorch writes such a log with\n"
           "  TORCH_LOGS=recompiles,graph_breaks,cudagraphs python serve.py 2> compile.log\n"

@@ -18,8 +18,8 @@ namespace {
        fmt::join(names, ", "), did_you_mean(word, views));
 }
 
-// A misspelt option before anything else that may be wrong: what follows it was read as something
-// it is not. Returns if there is none.
+// A misspelled option is reported before anything else that may be wrong: the words behind it were
+// read as something they are not. Returns if there is none.
 void refuse_unknown_option(const CLI::App& app, const std::string& help) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -35,6 +35,18 @@ void refuse_unknown_option(const CLI::App& app, const std::string& help) {
   }
 }
 
+// `toto`, `toto help`, `toto help COMMAND` and `toto version` as the options they stand for.
+// An unknown COMMAND stays a command, which is then refused by its name.
+std::vector<std::string> as_options(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty()) return {"--help"};
+  if (words.size() == 1 && words[0] == "version") return {"--version"};
+  if (words[0] != "help" || words.size() > 2) return words;
+  if (words.size() == 1) return {"--help"};
+  const auto named = [&words](const CLI::App* command) { return command->get_name() == words[1]; };
+  if (app.get_subcommands(named).empty()) return {words[1]};
+  return {words[1], "--help"};
+}
+
 }  // namespace
 
 struct Command::Impl {
@@ -44,7 +56,7 @@ struct Command::Impl {
 
 struct Arguments::Impl {
   CLI::App app{"toto " + std::string(version()) +
-                   ": forecasts time series with Toto, natively, and proves that they are right.",
+                   ": native time series forecasts with Toto, verified against PyTorch.",
                "toto"};
   std::vector<std::shared_ptr<Command::Impl>> commands;
 
@@ -85,6 +97,14 @@ Command& Command::flag(const std::string& name, bool& value, const std::string& 
   return *this;
 }
 
+Command& Command::json(std::optional<std::string>& path, const std::string& help) {
+  return option("--json", "FILE", path, help + "; - is stdout");
+}
+
+Command& Command::progress(bool& forced) {
+  return flag("--progress", forced, "show progress even when stderr is not a terminal");
+}
+
 Command& Command::note(const std::string& text) {
   impl_->app->footer(impl_->app->get_footer() + "\n\n" + text);
   return *this;
@@ -122,7 +142,8 @@ Command Arguments::add_command(const std::string& name, const std::string& summa
   return Command(command);
 }
 
-int Arguments::run(int argc, char** argv) {
+int Arguments::run(std::vector<std::string> words) {
+  words = as_options(impl_->app, std::move(words));
   for (const auto& command : impl_->commands) {
     for (Impl::CommonOption& option : impl_->common_options) {
       if (command->app->get_option_no_throw(option.name) != nullptr) continue;
@@ -131,15 +152,16 @@ int Arguments::run(int argc, char** argv) {
     }
   }
   try {
-    impl_->app.parse(argc, argv);
+    // CLI11 takes the words last to first.
+    impl_->app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::Success& success) {  // --help and --version
     return impl_->app.exit(success);
   } catch (const CLI::ParseError& wrong) {
     const std::vector<CLI::App*> chosen = impl_->app.get_subcommands();
-    if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+    if (chosen.empty() && !words.front().starts_with('-')) {
       std::vector<std::string> names;
       for (const auto& command : impl_->commands) names.push_back(command->app->get_name());
-      fail_unknown_command(argv[1], names);
+      fail_unknown_command(words.front(), names);
     }
     const CLI::App& app = chosen.empty() ? impl_->app : *chosen.front();
     const std::string help =

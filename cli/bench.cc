@@ -1,4 +1,4 @@
-// `toto bench`: latency and throughput of one shape, and what the memory does meanwhile.
+// `toto bench`: latency, throughput and memory of one shape.
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -24,10 +24,10 @@ namespace toto::cli {
 namespace {
 
 struct BenchFlags {
-  std::optional<std::string> context, horizon, samples, batch, variates, warmup, repeat, json;
+  std::optional<std::string> json;
   bool mean = false;
   bool progress = false;
-  CommonFlags common;
+  Flags settings;
 };
 
 struct Shape {
@@ -41,29 +41,36 @@ struct Shape {
 };
 
 struct Measured {
-  std::vector<double> ms;  // one a run
+  std::vector<double> ms;  // one per run
   double first_ms = 0;     // the first forecast after loading
   std::int64_t replans = 0;
   std::uint64_t allocations = 0;
 };
 
-// Limits are generous; what they allow together must still fit into memory.
+using ShapeRows = settings::Rows<Shape>;
+
+// Limits of single values; read_shape checks that the series fit into memory together.
+const std::vector<settings::Field<Shape>>& shape_rows() {
+  constexpr double kMost = 1'000'000;
+  static const std::vector<settings::Field<Shape>> rows = command_table<Shape>(
+      {ShapeRows::number<&Shape::context>("context", 1, kMost).words("N", "points of history"),
+       ShapeRows::number<&Shape::horizon>("horizon", 1, kMaxHorizon).words("N", "steps ahead"),
+       ShapeRows::number<&Shape::samples>("samples", 1, kMaxSamples)
+           .words("N", "sampled paths")
+           .at(settings::kFile)
+           .from(settings::find(settings::forecast_fields(), "samples")->variables),
+       ShapeRows::number<&Shape::batch>("batch", 1, 100'000).words("N", "series per call"),
+       ShapeRows::number<&Shape::variates>("variates", 1, 10'000)
+           .words("N", "variates of each series"),
+       ShapeRows::number<&Shape::warmup>("warmup", 0, kMost).words("N", "runs before measuring"),
+       ShapeRows::number<&Shape::repeat>("repeat", 1, kMost).words("N", "runs measured")});
+  return rows;
+}
+
 Shape read_shape(const BenchFlags& flags) {
   Shape shape;
-  const auto read = [](const std::optional<std::string>& flag, const char* name, int low, int high,
-                       int& value) {
-    if (const auto choice = find_choice(flag, name)) value = whole_number(*choice, low, high);
-  };
-  read(flags.context, "--context", 1, 1'000'000, shape.context);
-  read(flags.horizon, "--horizon", 1, kMaxHorizon, shape.horizon);
-  read(flags.batch, "--batch", 1, 100'000, shape.batch);
-  read(flags.variates, "--variates", 1, 10'000, shape.variates);
-  read(flags.warmup, "--warmup", 0, 1'000'000, shape.warmup);
-  read(flags.repeat, "--repeat", 1, 1'000'000, shape.repeat);
-  if (const auto samples = find_choice(flags.samples, "--samples", {"TOTO_NUM_SAMPLES"})) {
-    shape.samples = whole_number(*samples, 1, kMaxSamples);
-  }
-  if (flags.mean && flags.samples) {
+  read_settings(flags.settings, shape_rows(), shape);
+  if (flags.mean && flags.settings.given("samples")) {
     fail(ErrorCode::invalid_argument,
          "--samples is {} but --mean times the point forecast, which draws none; leave one out",
          shape.samples);
@@ -113,7 +120,7 @@ Measured measure(const Engine& engine, const Shape& shape, std::uint64_t seed, b
   }
   const std::vector<Series> batch = make_batch(shape);
   std::vector<Forecast> out;
-  // `out` lives on between runs: what it holds is part of what need not be allocated again.
+  // `out` is kept between runs: its memory need not be allocated again.
   const auto run = [&] {
     const auto start = std::chrono::steady_clock::now();
     engine.forecast_into(batch, options, out);
@@ -142,23 +149,18 @@ Measured measure(const Engine& engine, const Shape& shape, std::uint64_t seed, b
   return measured;
 }
 
-// The most memory this process ever held; NaN, null in the JSON, where the system does not tell.
+// The peak memory of this process; NaN (null in the JSON) where the system does not report it.
 double peak_rss_mb() {
   const std::optional<std::uint64_t> bytes = peak_resident_bytes();
   return bytes ? static_cast<double>(*bytes) / 1e6 : NAN;
 }
 
-std::string counted(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 int bench(const BenchFlags& flags) {
   const Shape shape = read_shape(flags);
   if (flags.json) check_writable(*flags.json);
-  const Settings settings = resolve_settings(flags.common);
-  check_available(settings);
+  const Settings settings = resolve_available(flags.settings);
   const LoadedEngine loaded = load_engine(settings);
-  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  print_warnings(loaded.warnings);
   const Engine& engine = loaded.engine;
   const double load_ms = engine.timings().load;
   const Measured measured = measure(engine, shape, settings.seed, flags.progress);
@@ -171,15 +173,8 @@ int bench(const BenchFlags& flags) {
   json.begin_object().key("engine");
   tables::write_engine(json, loaded.block());
   json.key("shape").begin_object();
-  json.field("context", shape.context)
-      .field("horizon", shape.horizon)
-      .field("samples", shape.samples)
-      .field("batch", shape.batch)
-      .field("variates", shape.variates)
-      .field("warmup", shape.warmup)
-      .field("repeat", shape.repeat)
-      .end_object();
-  json.key("ms");
+  for (const auto& row : shape_rows()) json.field(row.name, row.get(shape));
+  json.end_object().key("ms");
   validate::write_latency(json, latency);
   json.field("first_ms", measured.first_ms)
       .field("load_ms", load_ms)
@@ -223,18 +218,12 @@ void add_bench(Arguments& arguments) {
   const auto flags = std::make_shared<BenchFlags>();
   Command command = arguments.add_command("bench", "latency and throughput of one shape",
                                           "toto bench --context 512 --samples 128 --json -");
-  command.option("--context", "N", flags->context, "points of history (default 512)")
-      .option("--horizon", "N", flags->horizon, "steps ahead (default 1)")
-      .option("--samples", "N", flags->samples, "sampled paths (default 128)")
-      .option("--batch", "N", flags->batch, "series at once (default 1)")
-      .option("--variates", "N", flags->variates, "variates of each series (default 1)")
-      .option("--warmup", "N", flags->warmup, "runs before measuring (default 3)")
-      .option("--repeat", "N", flags->repeat, "runs measured (default 20)")
-      .flag("--mean", flags->mean, "time the point forecast only")
-      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
-      .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
-  add_common_options(command, flags->common);
-  command.note(kVariablesNote);
+  flags->settings.add_all(command, shape_rows());
+  command.flag("--mean", flags->mean, "time the point forecast only")
+      .json(flags->json, "write the report as JSON")
+      .progress(flags->progress);
+  add_common_options(command, flags->settings);
+  command.note(variables_note());
   command.run([flags] { return bench(*flags); });
 }
 

@@ -1,9 +1,6 @@
 // Every command registers itself; main.cc calls these in the order of the help text.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/arguments.h"
 
 namespace toto::cli {
@@ -21,8 +18,5 @@ void add_inspect(Arguments& arguments);
 void add_make_model(Arguments& arguments);
 void add_config(Arguments& arguments);
 void add_doctor(Arguments& arguments);
-
-// Runs a command of ours as if `toto WORDS...` had been typed, errors and exit code included.
-int run_command(const std::vector<std::string>& words);
 
 }  // namespace toto::cli

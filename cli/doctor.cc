@@ -27,13 +27,13 @@ namespace {
 
 constexpr std::string_view kStatusNames[] = {"ok", "warn", "fail"};
 
-// What a forecast would run in now, and who said so.
+// The mode of a forecast, and its origin.
 Check check_mode(const Settings& settings) {
   std::string value =
-      fmt::format("{} ({}), {} ({})", name_of(settings.engine.mode), settings.origins.mode,
-                  name_of(settings.engine.dtype), settings.origins.dtype);
-  if (settings.origins.backend != "default") {
-    value += fmt::format("; {} asks for {}, kernels are always our own", settings.origins.backend,
+      fmt::format("{} ({}), {} ({})", name_of(settings.engine.mode), settings.origin("mode"),
+                  name_of(settings.engine.dtype), settings.origin("dtype"));
+  if (settings.origins.contains("backend")) {
+    value += fmt::format("; {} asks for {}, kernels are always ours", settings.origin("backend"),
                          settings.backend);
   }
   Check check{.name = "mode", .value = std::move(value)};
@@ -41,7 +41,7 @@ Check check_mode(const Settings& settings) {
     check.status = Status::warn;
     check.advice =
         fmt::format("reference mode is for checking and rolling back, and slow; {} sets it",
-                    settings.origins.mode);
+                    settings.origin("mode"));
   }
   return check;
 }
@@ -55,13 +55,13 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
     loaded.emplace(load_engine(uncached));
   } catch (const Error& error) {
     check.status = Status::fail;
-    check.value = fmt::format("{} ({})", settings.model, settings.origins.model);
+    check.value = fmt::format("{} ({})", settings.model, settings.origin("model"));
     check.advice = error.what();
     return check;
   }
   const ModelInfo& info = loaded->engine.model();
   check.value = fmt::format("{} ({}) in {}, {} parameters, sha256 {}", loaded->model.name,
-                            settings.origins.model, loaded->model.folder, info.num_parameters,
+                            settings.origin("model"), loaded->model.folder, info.num_parameters,
                             info.weights_sha256);
   // Here and not on stderr as elsewhere: a doctor's findings are its result.
   std::vector<std::string> warnings = model_warnings(loaded->engine, loaded->model.name);
@@ -71,7 +71,7 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
   return check;
 }
 
-// Every file, with what it is known by; the model's own hash is over the weights alone.
+// Every file with its hash; the model's own hash is over the weights alone.
 Check check_model_files(const LoadedEngine& loaded) {
   Check check{.name = "model files"};
   try {
@@ -83,28 +83,28 @@ Check check_model_files(const LoadedEngine& loaded) {
     check.value += fmt::format("; weights in {} file{}, {:.1f} MB, sha256 {}",
                                weights.files().size(), weights.files().size() == 1 ? "" : "s",
                                static_cast<double>(weights.total_bytes()) / 1e6, weights.sha256());
-  } catch (const Error& error) {  // it was all there a moment ago
+  } catch (const Error& error) {  // it has just been loaded
     check.status = Status::fail;
     check.advice = error.what();
   }
   return check;
 }
 
-// The bundled model is known: whoever has it under its name has these weights, or damaged ones.
-// Of others only what is lost altogether shows; the rest is for a golden (docs/verification.md).
+// The hash of the bundled model is known, so damage is found. In other models only matrices of
+// zeros are; goldens find the rest (docs/correctness.md).
 Check check_weights(const LoadedEngine& loaded) {
   constexpr std::string_view kBundledSha256 =
       "98d159250bb90d5a46de7d6dc2359bf3d26d7ec36f39af607df93e5a56c87aad";
   const std::string& sha256 = loaded.engine.model().weights_sha256;
   Check check{.name = "weights", .value = "no matrix is all zeros"};
-  if (loaded.model.name == kBundledModel) {
+  if (loaded.model.name == settings::kBundledModel) {
     check.value += sha256 == kBundledSha256 ? ", the bundled ones" : ", not the bundled ones";
     if (sha256 != kBundledSha256) {
       check.status = Status::fail;
       check.advice = fmt::format(
           "the weights of {} have sha256 {}, expected {}: the file is damaged, install it again; a "
           "model of your own needs another name",
-          kBundledModel, sha256, kBundledSha256);
+          settings::kBundledModel, sha256, kBundledSha256);
     }
   } else {
     check.value += "; nothing to compare their hash with: `toto verify --golden` does that";
@@ -115,16 +115,16 @@ Check check_weights(const LoadedEngine& loaded) {
     check.value.replace(0, check.value.find_first_of(",;"), "some are all zeros");
     if (check.status == Status::ok) check.status = Status::warn;
     check.advice += (check.advice.empty() ? "" : "; ") + warnings.front();
-  } catch (const Error& error) {  // it was all there a moment ago
+  } catch (const Error& error) {  // it has just been loaded
     check.status = Status::fail;
     check.advice = error.what();
   }
   return check;
 }
 
-// Who says something, flag, variable or line of the config file. Wrong values have failed before.
-Check check_config(const CommonFlags& flags) {
-  const ConfigReport report = report_config(flags, std::nullopt, std::nullopt);
+// Settings from flags, variables or the config file. Wrong values have failed before.
+Check check_config(const Flags& flags) {
+  const ConfigReport report = report_config(flags);
   Check check{.name = "config"};
   check.value = report.file.empty() ? "no config file" : fmt::format("file {}", report.file);
   std::size_t overruled = 0;
@@ -134,7 +134,7 @@ Check check_config(const CommonFlags& flags) {
     check.value += fmt::format(", {} {} ({})", row.name, row.value, row.origin);
   }
   if (overruled > 0) {
-    check.value += fmt::format("; {} overruled, see `toto config show`", overruled);
+    check.value += fmt::format("; {} overridden, see `toto config show`", overruled);
   }
   if (!report.warnings.empty()) {
     check.status = Status::warn;
@@ -147,8 +147,8 @@ Check check_config(const CommonFlags& flags) {
 Check check_plans(const Engine& engine, const Settings& settings) {
   Check check{.name = "plan cache"};
   const EngineOptions& options = engine.options();
-  const std::string size =
-      fmt::format("up to {} plans ({})", options.plan_cache_size, settings.origins.plan_cache_size);
+  const std::string size = fmt::format("up to {} plans ({})", options.plan_cache_size,
+                                       settings.origin("plan_cache_size"));
   if (options.mode != Mode::reduce_overhead && options.mode != Mode::max_autotune) {
     check.value = fmt::format("mode {} keeps no plans; {} in reduce-overhead and max-autotune",
                               name_of(options.mode), size);
@@ -163,8 +163,8 @@ Check check_plans(const Engine& engine, const Settings& settings) {
   return check;
 }
 
-// Whether the network tells the steps ahead apart. One whose last layer was lost says the same
-// about each of them, and sampling would hide it.
+// Whether the network distinguishes the steps ahead. Without its last layer it gives the same
+// answer for each of them, and sampling would hide it.
 bool answers(const Engine& engine, const Series& series) {
   const Trace trace = engine.trace(series, engine.model().facts.patch);
   for (const TraceArray& array : trace.arrays) {
@@ -181,7 +181,7 @@ bool answers(const Engine& engine, const Series& series) {
   return true;
 }
 
-// A small forecast, twice: finite, not empty of meaning, and the same bits.
+// A small forecast, twice: finite, different at each step, and the same bits.
 Check check_forecast(const Engine& engine) {
   Check check{.name = "forecast"};
   Series series;
@@ -211,20 +211,20 @@ Check check_forecast(const Engine& engine) {
   return check;
 }
 
-std::vector<Check> examine(const CommonFlags& flags) {
+std::vector<Check> examine(const Flags& flags) {
   std::vector<Check> checks;
   checks.push_back({.name = "version", .value = fmt::format("toto {}", version())});
   Settings settings;
   bool cache_dir_known = false;  // not if the config file cannot be read
   try {
-    settings.cache_dir = find_cache_dir({}).text;
+    settings.cache_dir = default_cache_dir();
+    settings_file();
     cache_dir_known = true;
-    Settings wanted = resolve_settings(flags);
-    check_available(wanted);
+    Settings wanted = resolve_available(flags);
     checks.push_back(check_config(flags));
     settings = std::move(wanted);
   } catch (const Error& error) {
-    // A variable stands in the user's profile for long: that is what a doctor is asked about.
+    // A forgotten variable of a profile is what people ask a doctor about.
     checks.push_back({.name = "settings",
                       .status = Status::fail,
                       .value = error.what(),
@@ -250,7 +250,7 @@ std::vector<Check> examine(const CommonFlags& flags) {
   return checks;
 }
 
-int doctor(const CommonFlags& flags, const std::optional<std::string>& json_path) {
+int doctor(const Flags& flags, const std::optional<std::string>& json_path) {
   if (json_path) check_writable(*json_path);
   const std::vector<Check> checks = examine(flags);
   const bool passed = std::none_of(checks.begin(), checks.end(),
@@ -270,7 +270,8 @@ int doctor(const CommonFlags& flags, const std::optional<std::string>& json_path
     if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", one_line(check.advice));
   }
   json.end_array().end_object();
-  text += passed ? "\nin order\n" : "\nnot in order: see the lines that begin with fail\n";
+  text += passed ? "\nall checks passed\n"
+                 : "\nsome checks failed: see the lines that begin with fail\n";
   publish(json_path, json.take(), text);
   return passed ? 0 : 1;
 }
@@ -278,16 +279,16 @@ int doctor(const CommonFlags& flags, const std::optional<std::string>& json_path
 }  // namespace
 
 void add_doctor(Arguments& arguments) {
-  struct Flags {
+  struct DoctorFlags {
     std::optional<std::string> json;
-    CommonFlags common;
+    Flags settings;
   };
-  const auto flags = std::make_shared<Flags>();
-  Command command = arguments.add_command("doctor", "is this machine and this install in order?",
+  const auto flags = std::make_shared<DoctorFlags>();
+  Command command = arguments.add_command("doctor", "check this machine and installation",
                                           "toto doctor --json doctor.json");
-  command.option("--json", "FILE", flags->json, "write the report as JSON; - is stdout");
-  add_common_options(command, flags->common);
-  command.run([flags] { return doctor(flags->common, flags->json); });
+  command.json(flags->json, "write the report as JSON");
+  add_common_options(command, flags->settings);
+  command.run([flags] { return doctor(flags->settings, flags->json); });
 }
 
 }  // namespace toto::cli

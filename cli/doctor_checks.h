@@ -1,4 +1,4 @@
-// What `toto doctor` looks at. Nothing is changed.
+// The checks of `toto doctor`. They change nothing.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rights are looked at, nothing is made.
+// Checks permissions; creates nothing.
 Check check_folder(std::string name, const fs::path& folder, Status if_not, std::string advice) {
   Check check{.name = std::move(name), .value = folder.string()};
   try {
@@ -37,7 +37,7 @@ Check check_folder(std::string name, const fs::path& folder, Status if_not, std:
 
 }  // namespace
 
-// Which kernels run, and why these.
+// The kernels in use, and the reason.
 Check check_isa(const Settings& settings) {
   std::string available;
   for (const Isa isa : all_isas()) {
@@ -48,7 +48,7 @@ Check check_isa(const Settings& settings) {
   const Isa used = automatic ? best_isa() : settings.engine.isa;
   Check check{.name = "instruction set",
               .value = fmt::format("{}, {}; {} has {}", name_of(used),
-                                   automatic ? "the best of this CPU" : settings.origins.isa,
+                                   automatic ? "the best of this CPU" : settings.origin("isa"),
                                    one_line(cpu_name()), available)};
   if (used == Isa::reference) {
     check.status = Status::warn;
@@ -67,7 +67,7 @@ Check check_threads(const Settings& settings) {
   const int threads = settings.engine.threads == 0 ? cores : settings.engine.threads;
   Check check{.name = "threads",
               .value = fmt::format("{} ({}); {} usable cores, {} CPUs allowed of {} online",
-                                   threads, settings.origins.threads, cores, affinity,
+                                   threads, settings.origin("threads"), cores, affinity,
                                    sysconf(_SC_NPROCESSORS_ONLN))};
   if (threads > cores) {
     check.status = Status::warn;
@@ -77,7 +77,7 @@ Check check_threads(const Settings& settings) {
   return check;
 }
 
-// What the shell, the service manager or the container allows this process.
+// Limits set by the shell, the service manager or the container.
 Check check_limits() {
   Check check{.name = "limits"};
   const auto describe = [&](int resource, const char* name, double unit, const char* unit_name,
@@ -101,7 +101,7 @@ Check check_limits() {
 }
 
 Check check_memory(const std::optional<LoadedEngine>& loaded) {
-  constexpr double kEnoughMb = 256;  // of the bundled model's forecasts none comes near it
+  constexpr double kEnoughMb = 256;  // far above what forecasts with the bundled model need
   const double available = static_cast<double>(available_memory()) / 1e6;
   Check check{.name = "memory", .value = fmt::format("{:.0f} MB free", available)};
   if (loaded) {
@@ -120,7 +120,7 @@ Check check_clock() {
   using std::chrono::system_clock;
   const auto start = steady_clock::now();
   auto tick = start;
-  // A clock that stands still must not hang the doctor.
+  // A stopped clock must not hang the doctor.
   for (int i = 0; i < 1'000'000 && tick == start; ++i) tick = steady_clock::now();
   const auto resolution = std::chrono::duration<double, std::micro>(tick - start).count();
   const auto today = std::chrono::floor<std::chrono::days>(system_clock::now());
@@ -143,7 +143,7 @@ Check check_clock() {
 Check check_temporary_folder() {
   constexpr const char* kAdvice = "set TMPDIR to a folder that can be written";
   std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);  // empty if what is set is no folder
+  const fs::path folder = fs::temp_directory_path(error);  // empty if it is not a folder
   if (!error) return check_folder("temporary folder", folder, Status::fail, kAdvice);
   const char* variable = std::getenv("TMPDIR");
   return {.name = "temporary folder",
@@ -152,7 +152,7 @@ Check check_temporary_folder() {
           .advice = kAdvice};
 }
 
-// Packed weights: a start without them is slower and nothing else.
+// Packed weights only make the next start faster.
 Check check_cache_folder(const Settings& settings) {
   constexpr const char* kAdvice = "set TOTO_CACHE_DIR to a folder that can be written";
   if (settings.cache_dir.empty()) {
@@ -163,20 +163,20 @@ Check check_cache_folder(const Settings& settings) {
   }
   Check check = check_folder("cache folder", settings.cache_dir, Status::warn, kAdvice);
   const cache::FolderUsage usage = cache::usage_of(settings.cache_dir);
-  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origins.cache_dir,
+  check.value += fmt::format(" ({}), {} packed models, {:.1f} MB", settings.origin("cache_dir"),
                              usage.num_entries, static_cast<double>(usage.bytes) / 1e6);
   if (settings.no_cache) {
-    check.value += fmt::format(", left aside by {}", settings.origins.no_cache);
+    check.value += fmt::format(", ignored because of {}", settings.origin("no_cache"));
   }
   const auto warn = [&](const std::string& advice) {
     check.status = Status::warn;
     check.advice += fmt::format("{}{}", check.advice.empty() ? "" : "; ", advice);
   };
-  constexpr std::uint64_t kMostRead = 2'000'000'000;  // some seconds from a disk
+  constexpr std::uint64_t kMostRead = 2'000'000'000;  // a few seconds from a disk
   const cache::EntriesCheck found = cache::check_entries(settings.cache_dir, kMostRead);
   if (!found.damaged.empty()) {
-    warn(fmt::format("{} of them damaged and of no use, made anew at the next start: {}",
-                     found.damaged.size(), found.damaged.front()));
+    warn(fmt::format("{} of them damaged, rebuilt at the next start: {}", found.damaged.size(),
+                     found.damaged.front()));
   }
   if (found.unread_bytes > 0) {
     check.value += fmt::format(", {:.1f} MB of it not compared with their checksums",
@@ -185,7 +185,7 @@ Check check_cache_folder(const Settings& settings) {
   struct stat status{};
   if (::stat(settings.cache_dir.c_str(), &status) == 0) {
     if ((status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0) {
-      warn(fmt::format("anybody may write to it: `chmod o-w {}`", settings.cache_dir));
+      warn(fmt::format("every user may write to it: `chmod o-w {}`", settings.cache_dir));
     }
     constexpr double kEnoughMb = 1000;  // the packed weights of a base-size model are 473
     std::error_code error;
@@ -193,7 +193,7 @@ Check check_cache_folder(const Settings& settings) {
     if (!error) {
       const double free = static_cast<double>(space.available) / 1e6;
       check.value += fmt::format(", {:.0f} MB of disk free", free);
-      if (free < kEnoughMb) warn("free some disk: what does not fit is not kept");
+      if (free < kEnoughMb) warn("free some disk space: files that do not fit are not kept");
     }
   }
   return check;

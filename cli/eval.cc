@@ -1,8 +1,7 @@
-// `toto eval`: how accurate are the forecasts? Everything wrong with the request or with any of the
-// files is said before the model is loaded.
+// `toto eval`: the accuracy of forecasts. The request and all files are checked before the model is
+// loaded.
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/eval_charts.h"
+#include "cli/input_files.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -21,58 +21,60 @@
 #include "eval/eval_report.h"
 #include "eval/evaluate.h"
 #include "io/atomic_file.h"
-#include "tables/series_folder.h"
 
 namespace toto::cli {
 namespace {
 
 struct EvalFlags {
   std::vector<std::string> data;  // files; folders only until take_folders has opened them
-  std::optional<std::string> horizon, windows, stride, season, context, samples, missing, columns,
-      format, freq, json, report, plots;
+  std::optional<std::string> json, report, plots;
   bool progress = false;
-  CommonFlags common;
+  Flags settings;
 };
 
-constexpr int kMostWindows = 1'000'000;  // of one series
+struct EvalSettings {
+  settings::ForecastSettings forecast = {};
+  eval::WindowOptions windows = {};
+};
+using EvalRows = settings::Rows<EvalSettings>;
 
-eval::EvalOptions options_of(const EvalFlags& flags) {
-  eval::EvalOptions options;
-  const auto number = [](const std::optional<std::string>& flag, std::string_view name, int most,
-                         int& value) {
-    if (const auto choice = find_choice(flag, name)) value = whole_number(*choice, 1, most);
-  };
-  if (!flags.horizon) {
+template <int eval::WindowOptions::* Member>
+settings::Field<EvalSettings> window_row(std::string_view name, double most) {
+  // 0: none was given.
+  return EvalRows::number<[](auto& s) -> auto& { return s.windows.*Member; }>(
+      name, 1, most, [](const EvalSettings& s) {
+        const int value = s.windows.*Member;
+        return value > 0 ? io::json_number(value) : io::Json();
+      });
+}
+
+const std::vector<settings::Field<EvalSettings>>& eval_rows() {
+  using Windows = eval::WindowOptions;
+  constexpr double kMostWindows = 1'000'000;  // of one series
+  static const std::vector<settings::Field<EvalSettings>> rows = command_table<EvalSettings>(
+      {window_row<&Windows::horizon>("horizon", kMaxHorizon).words("H", "steps of a window"),
+       window_row<&Windows::windows>("windows", kMostWindows)
+           .words("W", "windows of each series; the last one ends where the series ends"),
+       window_row<&Windows::stride>("stride", kMostWindows)
+           .words("N", "steps from one window to the next")
+           .or_else("the horizon"),
+       window_row<&Windows::season>("season", kMostWindows)
+           .words("M", "steps of a season")
+           .or_else("a day of hours or minutes, 7 days, 5 business days, 52 weeks, 12 months, 4 "
+                    "quarters, else 1; 1 for OHLCV")});
+  return rows;
+}
+
+EvalSettings read_eval_settings(const Flags& flags) {
+  if (!flags.given("horizon")) {
     fail(ErrorCode::invalid_argument,
          "--horizon is missing, expected the number of steps of a window, 1 to {}", kMaxHorizon);
   }
-  number(flags.horizon, "--horizon", kMaxHorizon, options.windows.horizon);
-  options.windows.stride = options.windows.horizon;
-  number(flags.windows, "--windows", kMostWindows, options.windows.windows);
-  number(flags.stride, "--stride", kMostWindows, options.windows.stride);
-  number(flags.season, "--season", kMostWindows, options.windows.season);
-  number(flags.context, "--context", std::numeric_limits<int>::max(), options.forecast.max_context);
-  if (const auto samples = find_choice(flags.samples, "--samples", {"TOTO_NUM_SAMPLES"})) {
-    options.forecast.num_samples = whole_number(*samples, 1, kMaxSamples);
-  }
-  if (const auto missing = find_choice(flags.missing, "--missing")) {
-    options.forecast.missing = parse_choice(*missing, parse_missing);
-  }
-  return options;
-}
-
-tables::ReadOptions read_options_of(const EvalFlags& flags) {
-  tables::ReadOptions read;
-  if (const auto columns = find_choice(flags.columns, "--columns"))
-    read.columns = list_of(*columns);
-  if (const auto format = find_choice(flags.format, "--format")) {
-    read.format = parse_choice(*format, tables::parse_input_format);
-  }
-  if (flags.freq) {
-    tables::parse_frequency(*flags.freq, "--freq");
-    read.frequency = *flags.freq;
-  }
-  return read;
+  EvalSettings settings;
+  read_settings(flags, eval_rows(), settings);
+  read_forecast_settings(flags, settings.forecast);
+  if (settings.windows.stride == 0) settings.windows.stride = settings.windows.horizon;
+  return settings;
 }
 
 std::string stem_of(const std::string& path) {
@@ -85,24 +87,14 @@ std::string plot_path(const std::string& folder, std::string name, std::string_v
   return fmt::format("{}/{}-{}.svg", folder, name, label);
 }
 
-// Each folder becomes the files in it, without those this run writes.
+// Each folder becomes the files in it.
 void take_folders(EvalFlags& flags) {
   std::vector<std::string> files;
   for (const std::string& path : flags.data) {
-    if (std::error_code ignored; !std::filesystem::is_directory(path, ignored)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found = tables::series_files(path);
-    std::erase_if(found, [&](const std::string& file) {
-      return flags.json && io::same_file(file, *flags.json);
-    });
-    if (found.empty()) {
-      fail(ErrorCode::not_found,
-           "{}: the folder holds no .csv or .jsonl file, expected at least one; folders below it "
-           "are not searched",
-           path);
-    }
+    std::error_code ignored;
+    const bool is_folder = std::filesystem::is_directory(path, ignored);
+    const std::vector<std::string> found =
+        is_folder ? files_of_folder(path, {flags.json}) : std::vector<std::string>{path};
     files.insert(files.end(), found.begin(), found.end());
   }
   flags.data = std::move(files);
@@ -112,13 +104,7 @@ void check_files(const EvalFlags& flags) {
   if (std::count(flags.data.begin(), flags.data.end(), "-") > 1) {
     fail(ErrorCode::invalid_argument, "DATA names - twice; standard input can be read once");
   }
-  if (flags.report == "-") {
-    fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
-  }
-  if (flags.report && !flags.report->ends_with(".html")) {
-    fail(ErrorCode::invalid_argument, "--report is {}, expected a name that ends in .html",
-         quoted(*flags.report));
-  }
+  if (flags.report) check_report_name(*flags.report, {".html"});
   std::vector<NamedPath> inputs;
   inputs.reserve(flags.data.size());
   for (const std::string& path : flags.data) inputs.push_back({"DATA", path});
@@ -162,8 +148,7 @@ void warn_of_windows(const Dataset& dataset) {
   }
 }
 
-std::vector<Dataset> read_datasets(const EvalFlags& flags, const eval::EvalOptions& options) {
-  const tables::ReadOptions read = read_options_of(flags);
+std::vector<Dataset> read_datasets(const EvalFlags& flags, const EvalSettings& settings) {
   std::vector<std::string> stems;
   stems.reserve(flags.data.size());
   for (const std::string& path : flags.data) stems.push_back(stem_of(path));
@@ -172,11 +157,11 @@ std::vector<Dataset> read_datasets(const EvalFlags& flags, const eval::EvalOptio
     const bool unique = std::count(stems.begin(), stems.end(), stems[i]) == 1;
     Dataset dataset{.name = unique ? stems[i] : flags.data[i],
                     .file = flags.data[i],
-                    .input = tables::read_series(flags.data[i], read),
+                    .input = tables::read_series(flags.data[i], settings.forecast.read),
                     .plan = {}};
     print_line(fmt::format("{}: {}", dataset.input.name, dataset.input.description));
-    for (const std::string& warning : dataset.input.warnings) print_warning(warning);
-    dataset.plan = eval::plan_windows(dataset.input, options.windows);
+    print_warnings(dataset.input.warnings);
+    dataset.plan = eval::plan_windows(dataset.input, settings.windows);
     warn_of_windows(dataset);
     datasets.push_back(std::move(dataset));
   }
@@ -221,30 +206,33 @@ void write_results(const EvalFlags& flags, const eval::EvalReport& report, const
   write_stdout(eval::table_text(report));
 }
 
-// A week of trading days is the usual season of such data, but prices do not have it: seasonal
-// naive looks a week old then, and everything better than it.
+// Business days have a season of a week by default, but prices do not: seasonal naive is then a
+// week old, and everything looks better than it.
 bool takes_business_week(const EvalFlags& flags, const eval::EvalReport& report) {
   constexpr int kBusinessWeek = 5;
-  return !flags.season && std::ranges::any_of(report.datasets, [](const auto& dataset) {
-    return std::ranges::any_of(dataset.series, [](const eval::SeriesResult& series) {
-      return series.season == kBusinessWeek;
-    });
-  });
+  return !flags.settings.given("season") &&
+         std::ranges::any_of(report.datasets, [](const auto& dataset) {
+           return std::ranges::any_of(dataset.series, [](const eval::SeriesResult& series) {
+             return series.season == kBusinessWeek;
+           });
+         });
 }
 
 int evaluate(EvalFlags flags) {
   take_folders(flags);
   check_files(flags);
-  eval::EvalOptions options = options_of(flags);
-  const Settings settings = resolve_settings(flags.common);
-  check_available(settings);
+  const EvalSettings wanted = read_eval_settings(flags.settings);
+  const Settings settings = resolve_available(flags.settings);
+  eval::EvalOptions options;
+  options.windows = wanted.windows;
+  options.forecast = wanted.forecast.options;
   options.forecast.seed = settings.seed;
-  std::vector<Dataset> datasets = read_datasets(flags, options);
+  std::vector<Dataset> datasets = read_datasets(flags, wanted);
 
   const InterruptGuard guard;
   options.forecast.cancelled = InterruptGuard::interrupted;
   const LoadedEngine loaded = load_engine(settings);
-  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  print_warnings(loaded.warnings);
   const auto forecaster = [&](std::span<const Series> batch,
                               const ForecastOptions& forecast_options, std::vector<Forecast>& out) {
     loaded.engine.forecast_into(batch, forecast_options, out);
@@ -252,7 +240,7 @@ int evaluate(EvalFlags flags) {
   eval::EvalReport report{.windows = options.windows,
                           .context = options.forecast.max_context,
                           .samples = options.forecast.num_samples,
-                          .missing = flags.missing.value_or("ffill")};
+                          .missing = std::string(name_of(options.forecast.missing))};
   Charts charts;
   for (Dataset& dataset : datasets) {
     Progress progress(fmt::format("eval {}", dataset.name), "windows", flags.progress);
@@ -264,12 +252,12 @@ int evaluate(EvalFlags flags) {
       charts.push_back(window_charts(dataset.input, result, options, loaded));
     }
     report.datasets.push_back(std::move(result));
-    dataset.input = {};  // the next one needs the memory more
+    dataset.input = {};  // frees the memory for the next one
   }
   report.engine = loaded.block();
   InterruptGuard::check();
   if (takes_business_week(flags, report)) {
-    print_line("note: business days have a season of 5 by default; for prices say --season 1");
+    print_line("note: business days have a season of 5 by default; for prices use --season 1");
   }
   write_results(flags, report, charts);
   return 0;
@@ -285,29 +273,16 @@ void add_eval(Arguments& arguments) {
   command
       .positionals("DATA", flags->data,
                    "files or folders as `toto forecast` takes them, each file a data set")
-      .option("--horizon", "H", flags->horizon, "steps of a window, 1 to 100000")
-      .option("--windows", "W", flags->windows,
-              "windows of each series, the last one ending where the series ends (default 1)")
-      .option("--stride", "N", flags->stride,
-              "steps from one window to the next (default: the horizon)")
-      .option("--season", "M", flags->season,
-              "steps of a season (default: a day of hours or minutes, 7 days, 5 business days, 52 "
-              "weeks, 12 months, 4 quarters, else 1; 1 for OHLCV)")
-      .option("--context", "N", flags->context,
-              "points of history the model sees at most (default 4096)")
-      .option("--samples", "N", flags->samples,
-              "take everything from N sampled paths (default: exact as far as one patch reaches)")
-      .option("--missing", "RULE", flags->missing, "ffill, linear or mask (default ffill)")
-      .option("--columns", "A,B", flags->columns, "columns to evaluate (default: all, or close)")
-      .option("--format", "F", flags->format, tables::input_format_names() + " (default auto)")
-      .option("--freq", "F", flags->freq, "step of the series: 15min, h, D, B, W, M, ...")
-      .option("--json", "FILE", flags->json, "every figure of every series as JSON; - is stdout")
+      .json(flags->json, "every figure of every series as JSON")
       .option("--report", "FILE", flags->report,
-              "page with tables and the best, median and worst windows as charts")
-      .option("--plots", "FOLDER", flags->plots, "those charts as FOLDER/NAME-best.svg and so on")
-      .flag("--progress", flags->progress, "show progress even if stderr is no terminal");
-  add_common_options(command, flags->common);
-  command.note(kVariablesNote);
+              "page with tables and charts of the best, median and worst windows")
+      .option("--plots", "FOLDER", flags->plots, "these charts as FOLDER/NAME-best.svg and so on")
+      .progress(flags->progress);
+  flags->settings.add_all(command, eval_rows());
+  flags->settings.add_all(
+      command, forecast_fields({"context", "samples", "missing", "columns", "format", "freq"}));
+  add_common_options(command, flags->settings);
+  command.note(variables_note());
   command.run([flags] { return evaluate(*flags); });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-// The dates of what is shown, unless the series has none or no calendar label exists for them.
+// The dates of the points shown, unless the series has none or no calendar label exists for them.
 void set_times(const tables::InputSeries& series, std::size_t first, std::size_t start,
                report::FanChart& chart) {
   const tables::TimeAxis& axis = *series.axis;
@@ -63,7 +63,7 @@ report::FanChart make_chart(const tables::InputData& input, const eval::DatasetR
   chart.bands = {{.label = "80 %", .low = level(1), .high = level(17)},
                  {.label = "50 %", .low = level(4), .high = level(14)}};
   chart.actual = copy_of(values.subspan(start, horizon));
-  // Two seasons tell what repeats, unless they would leave no room for the window itself.
+  // Two seasons show the pattern, unless they would leave no room for the window itself.
   constexpr std::size_t kLeastHistory = 40;
   const std::size_t seasons = 2 * static_cast<std::size_t>(scored.season);
   const std::size_t shown =

@@ -33,7 +33,7 @@ std::vector<validate::Symbol> read_symbols(const std::vector<std::string>& files
   std::vector<validate::Symbol> symbols;
   for (const std::string& file : files) {
     tables::InputData input = read_column(file, column);
-    for (const std::string& warning : input.warnings) print_warning(warning);
+    print_warnings(input.warnings);
     const bool alone = input.series.size() == 1;
     for (tables::InputSeries& series : input.series) {
       std::string name = alone ? fs::path(file).stem().string() : series.id;

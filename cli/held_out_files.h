@@ -8,8 +8,8 @@
 
 namespace toto::cli {
 
-// The series of one column of each file: a symbol is called as its file, or by its id where a file
-// has several. What the reader has to say goes to stderr. Error(corrupt_file) for two of one name.
+// The series of one column of each file, named after the file, or by their ids where a file has
+// several. Warnings of the reader go to stderr. Error(corrupt_file) for a name that appears twice.
 std::vector<validate::Symbol> read_symbols(const std::vector<std::string>& files,
                                            const std::string& column);
 

@@ -1,5 +1,5 @@
-// `toto inspect`: what a model folder holds and what it will take, as far as it can be read. The
-// last step is to load it, from its own files: what loading refuses, inspect refuses too.
+// `toto inspect`: the contents of a model folder and the memory it needs, as far as it can be read.
+// The last step loads it from its own files: a model that does not load is refused.
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,9 +20,9 @@
 namespace toto::cli {
 namespace {
 
-constexpr int kTypicalContext = 4096;  // the default of `toto forecast`
+int typical_context() { return ForecastOptions().max_context; }
 
-// What one mode keeps in memory.
+// Memory of one mode.
 struct ModeMemory {
   std::string_view mode, dtype;
   double weights_mb = 0;
@@ -47,7 +47,7 @@ struct Inspection {
 std::vector<ModeMemory> memory_of(const Checkpoint& checkpoint) {
   const Architecture& architecture = checkpoint.architecture();
   const int patch = architecture.facts().patch;
-  const int positions = (kTypicalContext + patch - 1) / patch;
+  const int positions = (typical_context() + patch - 1) / patch;
   const KvLayout layout(architecture.shape());
   const auto megabytes = [](std::size_t count, std::size_t size) {
     return static_cast<double>(count) * static_cast<double>(size) / 1e6;
@@ -78,7 +78,9 @@ Inspection inspect_model(const std::string& wanted) {
   Inspection found;
   found.model = locate_model(wanted);
   const std::string& folder = found.model.folder;
-  found.cache_dir = find_cache_dir({}).text;
+  const auto* cache_dir = settings::find(settings::engine_fields(), "cache_dir");
+  const auto chosen = find_choice({}, *cache_dir);
+  found.cache_dir = chosen ? chosen->text : default_cache_dir();
   found.cache = cache::usage_of(found.cache_dir);
   const auto attempt = [](const auto& step) {
     try {
@@ -112,10 +114,10 @@ Inspection inspect_model(const std::string& wanted) {
   return found;
 }
 
-// By the file, not by the config: they may disagree, and then this is what is there.
+// By the file, not by the config: they may disagree.
 std::uint64_t parameters_in(const io::WeightFiles& files) {
   std::uint64_t parameters = 0;
-  for (const io::WeightFiles::Entry& entry : files.entries()) {
+  for (const io::WeightFiles::StoredTensor& entry : files.entries()) {
     parameters += entry.tensor->num_elements();
   }
   return parameters;
@@ -123,25 +125,20 @@ std::uint64_t parameters_in(const io::WeightFiles& files) {
 
 std::string json_of(const Inspection& found) {
   io::JsonWriter json;
-  const auto text_or_null = [&](std::string_view name, const std::optional<std::string>& text) {
-    json.key(name);
-    text ? json.value(*text) : json.null();
-  };
   json.begin_object().field("model", found.model.name).field("path", found.model.folder);
   json.field("loads", !found.reason.has_value());
-  text_or_null("reason",
-               found.reason ? std::optional<std::string>(found.reason->what()) : std::nullopt);
+  write_text(json, "reason", found.reason ? found.reason->what() : "");
   json.key("trained");
   found.trained ? json.value(*found.trained) : json.null();
-  text_or_null("weights_sha256", found.sha256);
-  json.key("architecture");
-  found.architecture ? json.value(found.architecture->facts().architecture) : json.null();
+  write_text(json, "weights_sha256", found.sha256);
+  write_text(json, "architecture",
+             found.architecture ? found.architecture->facts().architecture : "");
   json.key("config");
   found.config_text ? json.value(io::parse_json(*found.config_text, "config.json")) : json.null();
   if (found.files) {
     json.field("num_parameters", parameters_in(*found.files));
     json.field("file_bytes", found.files->total_bytes()).key("tensors").begin_array();
-    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+    for (const io::WeightFiles::StoredTensor& entry : found.files->entries()) {
       json.begin_object()
           .field("name", entry.tensor->name)
           .field("dtype", io::name_of(entry.tensor->type))
@@ -166,10 +163,8 @@ std::string json_of(const Inspection& found) {
       .field("entries", found.cache.num_entries)
       .field("bytes", found.cache.bytes)
       .end_object();
-  json.key("warnings").begin_array();
-  for (const std::string& warning : found.warnings) json.value(warning);
-  json.end_array().end_object();
-  return json.take();
+  write_texts(json, "warnings", found.warnings);
+  return json.end_object().take();
 }
 
 std::string text_of(const Inspection& found) {
@@ -192,7 +187,7 @@ std::string text_of(const Inspection& found) {
   }
   if (!found.memory.empty()) {
     text += fmt::format("\nmemory (MB)       weights  cache of a variate with {} points\n",
-                        kTypicalContext);
+                        typical_context());
   }
   for (const ModeMemory& memory : found.memory) {
     text += fmt::format("  {:<10} {:<4}  {:8.1f}  {:9.2f}\n", memory.mode, memory.dtype,
@@ -204,7 +199,7 @@ std::string text_of(const Inspection& found) {
       found.cache.num_entries, static_cast<double>(found.cache.bytes) / 1e6);
   if (found.files) {
     text += "\ntensors\n";
-    for (const io::WeightFiles::Entry& entry : found.files->entries()) {
+    for (const io::WeightFiles::StoredTensor& entry : found.files->entries()) {
       text += fmt::format("  {:<4}  {:<14}  {}\n", io::name_of(entry.tensor->type),
                           io::shape_text(entry.tensor->shape), one_line(entry.tensor->name));
     }
@@ -215,20 +210,20 @@ std::string text_of(const Inspection& found) {
 }  // namespace
 
 void add_inspect(Arguments& arguments) {
-  struct Flags {
+  struct InspectFlags {
     std::string model;
     std::optional<std::string> json;
   };
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<InspectFlags>();
   arguments
       .add_command("inspect", "config, tensors, parameter count, memory a model will need",
                    "toto inspect toto-mini --json -")
       .positional("MODEL", flags->model, "folder, bundled model, or owner/name")
-      .option("--json", "FILE", flags->json, "write the report as JSON; - is stdout")
+      .json(flags->json, "write the report as JSON")
       .run([flags] {
         if (flags->json) check_writable(*flags->json);
         const Inspection found = inspect_model(flags->model);
-        for (const std::string& warning : found.warnings) print_warning(warning);
+        print_warnings(found.warnings);
         publish(flags->json, json_of(found), text_of(found));
         if (found.reason) throw Error(*found.reason);
         return 0;

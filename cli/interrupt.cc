@@ -21,7 +21,7 @@ void set_handler(void (*handler)(int), int flags) {
   action.sa_flags = flags;
   for (const int signal : kSignals) {
     struct sigaction before{};
-    // Under nohup a hang-up is none of our business.
+    // Under nohup a hang-up stays ignored.
     const bool unheard = signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
                          before.sa_handler == SIG_IGN;
     if (!unheard) sigaction(signal, &action, nullptr);

@@ -1,5 +1,5 @@
-// Ctrl-C, or a system that ends the process, while work is going on: the work stops at its next
-// step, nothing is left half written.
+// Interrupts (Ctrl-C, SIGTERM) during work: the work stops at its next step, and no file is left
+// half written.
 #pragma once
 
 namespace toto::cli {

@@ -15,7 +15,7 @@
 
 namespace {
 
-// The one mapping from what went wrong to what the shell sees.
+// The exit code of each kind of error.
 int exit_code(toto::ErrorCode code) {
   switch (code) {
     case toto::ErrorCode::invalid_argument:
@@ -41,8 +41,8 @@ int report(std::string_view sentence, int code) {
   return code;
 }
 
-// With one of the standard streams closed, the next file opened would take its place and receive
-// what was meant for it. Opened the wrong way round, its use is an error instead.
+// If a standard stream is closed, the next file opened would take its place and receive its output.
+// Opened in the wrong direction, its use is an error instead.
 void occupy_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1) continue;
@@ -50,42 +50,36 @@ void occupy_standard_streams() {
   }
 }
 
-}  // namespace
+// Every command, in the order of the help text.
+void add_commands(toto::cli::Arguments& arguments) {
+  using namespace toto::cli;
+  for (const auto& add :
+       {add_forecast, add_eval, add_backtest, add_serve, add_verify, add_compare_modes, add_stress,
+        add_analyze_log, add_bench, add_inspect, add_make_model, add_config, add_doctor}) {
+    add(arguments);
+  }
+}
 
-int toto::cli::run_command(const std::vector<std::string>& words) {
-  Arguments arguments;
+int run(std::vector<std::string> words) {
+  toto::cli::Arguments arguments;
   arguments.common_option("--config", "FILE",
                           "settings to use (default: ./toto.conf, else toto/toto.conf in the "
                           "user's config folder)",
-                          choose_settings_file);
-  add_forecast(arguments);
-  add_eval(arguments);
-  add_backtest(arguments);
-  add_serve(arguments);
-  add_verify(arguments);
-  add_compare_modes(arguments);
-  add_stress(arguments);
-  add_analyze_log(arguments);
-  add_bench(arguments);
-  add_inspect(arguments);
-  add_make_model(arguments);
-  add_config(arguments);
-  add_doctor(arguments);
-  std::vector<std::string> copies = {"toto"};
-  copies.insert(copies.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  argv.reserve(copies.size());
-  for (std::string& word : copies) argv.push_back(word.data());
-  return arguments.run(static_cast<int>(argv.size()), argv.data());
+                          toto::cli::choose_settings_file);
+  add_commands(arguments);
+  return arguments.run(std::move(words));
 }
+
+}  // namespace
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
-  // A closed pipe and a file that may grow no further are errors of the write, not the end.
+  // A closed pipe and a file at its size limit are errors of the write; they do not end the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return toto::cli::run_command({argv + std::min(argc, 1), argv + argc});
+    return run({argv + std::min(argc, 1), argv + argc});
   } catch (const toto::Error& error) {
     return report(error.what(), exit_code(error.code()));
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,5 @@
 // `toto make-model`: a seeded random model of a given shape.
-#include "model/make_model.h"
+#include "model/random_model.h"
 
 #include <filesystem>
 #include <memory>
@@ -23,8 +23,9 @@ namespace fs = std::filesystem;
 
 struct MakeModelFlags {
   std::string folder;
-  std::optional<std::string> config, seed, dtype, json;
+  std::optional<std::string> config, dtype, json;
   bool progress = false;
+  Flags settings;
 };
 
 // A preset of some architecture, or a config.json of any.
@@ -42,7 +43,7 @@ std::unique_ptr<Architecture> read_config(const std::string& name) {
          quoted(name), fmt::join(presets, ", "));
   }
   auto architecture = parse_architecture(io::read_file(name, kMaxConfigBytes), name, warnings);
-  for (const std::string& warning : warnings) print_warning(warning);
+  print_warnings(warnings);
   return architecture;
 }
 
@@ -85,14 +86,10 @@ void check_folder(const std::string& folder) {
 }
 
 int make_model_command(const MakeModelFlags& flags) {
-  std::uint64_t seed = 0;
-  if (const auto choice = find_choice(flags.seed, "--seed", {"TOTO_SEED"})) {
-    seed = whole_number(*choice, std::uint64_t{0}, UINT64_MAX);
-  }
-  io::TensorType type = io::TensorType::f32;
-  if (const auto choice = find_choice(flags.dtype, "--dtype")) {
-    type = parse_choice(*choice, parse_type);
-  }
+  settings::EngineSettings engine;
+  read_settings(flags.settings, settings::engine_fields(), engine);
+  const std::uint64_t seed = engine.seed;
+  const io::TensorType type = parse_choice({flags.dtype.value_or("f32"), "--dtype"}, parse_type);
   const std::unique_ptr<Architecture> architecture = read_config(flags.config.value_or("base"));
   check_folder(flags.folder);
   check_outputs({}, {{"the weights' file", flags.folder + "/model.safetensors"},
@@ -140,10 +137,10 @@ void add_make_model(Arguments& arguments) {
   command.positional("OUTPUT_DIR", flags->folder, "folder for config.json and model.safetensors")
       .option("--config", "C", flags->config,
               "base (Toto-Open-Base-1.0), mini, or a config.json (default base)")
-      .option("--seed", "S", flags->seed, "the same seed gives the same bytes (default 0)")
-      .option("--dtype", "T", flags->dtype, "of the weights: f32, f16 or bf16 (default f32)")
-      .option("--json", "FILE", flags->json, "write what was made as JSON; - is stdout")
-      .flag("--progress", flags->progress, "show progress even when stderr is not a terminal");
+      .option("--dtype", "T", flags->dtype, "type of the weights: f32, f16 or bf16 (default f32)")
+      .json(flags->json, "describe the model as JSON")
+      .progress(flags->progress);
+  flags->settings.add(command, *settings::find(settings::engine_fields(), "seed"));
   command.run([flags] { return make_model_command(*flags); });
 }
 

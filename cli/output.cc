@@ -27,14 +27,18 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-// One call of write a line: lines of several processes on one terminal do not mix. A closed stderr
-// is no reason to stop.
+// One write per line: lines of several processes on one terminal do not mix. A closed stderr is
+// ignored.
 void print_line(std::string_view sentence) {
   const std::string line = one_line(sentence) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void print_warning(std::string_view sentence) { print_line(fmt::format("warning: {}", sentence)); }
+
+void print_warnings(std::span<const std::string> sentences) {
+  for (const std::string& sentence : sentences) print_warning(sentence);
+}
 
 void write_stdout(std::string_view text) {
   static bool reader_is_gone = false;
@@ -54,7 +58,8 @@ void write_stdout(std::string_view text) {
 void check_writable(const std::string& path) {
   if (path == "-") return;
   if (path.empty() || path.ends_with('/')) {
-    fail(ErrorCode::invalid_argument, "\"{}\" is no file name; expected the path of a file", path);
+    fail(ErrorCode::invalid_argument, "\"{}\" is not a file name; expected the path of a file",
+         path);
   }
   struct stat status{};
   if (::stat(path.c_str(), &status) == 0) {
@@ -87,6 +92,16 @@ void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<Named
     }
     taken.push_back(output);
   }
+}
+
+void check_report_name(const std::string& path,
+                       std::initializer_list<std::string_view> extensions) {
+  if (path == "-") {
+    fail(ErrorCode::invalid_argument, "--report is -, expected a file: stdout has the table");
+  }
+  if (std::ranges::any_of(extensions, [&](auto end) { return path.ends_with(end); })) return;
+  fail(ErrorCode::invalid_argument, "--report is {}, expected a name that ends in {}", quoted(path),
+       alternatives(std::vector<std::string_view>(extensions)));
 }
 
 void print_written(std::string_view path) { print_line(fmt::format("written: {}", path)); }

@@ -1,7 +1,8 @@
-// What leaves the process: results on stdout or in a file, remarks on stderr.
+// Output of the process: results on stdout or in a file, remarks on stderr.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,25 +11,28 @@ namespace toto::cli {
 
 void print_line(std::string_view sentence);     // on stderr, made one line that is safe to print
 void print_warning(std::string_view sentence);  // `warning: ...` on stderr
+void print_warnings(std::span<const std::string> sentences);
 
-// A reader that has had enough (`| head -1`) ends the output without a complaint, everything else
-// that keeps it from being written is an Error.
+// A closed pipe (`| head -1`) ends the output silently; any other failure is an Error.
 void write_stdout(std::string_view text);
 
-// Throws what writing the file would throw because of its path, before hours are spent on its
-// contents: it is a folder, or its folder cannot be written to. "-", standard output, is fine.
+// Throws what writing the file would throw because of its path, before its contents are computed:
+// it is a folder, or its folder cannot be written to. "-" is standard output.
 void check_writable(const std::string& path);
 
-// A path and the flag it came from; "-" and an absent one stand for no file.
+// A path and the flag it came from; "-" and an absent one do not name a file.
 struct NamedPath {
   std::string name;  // "--output", "the input"
   std::optional<std::string> path;
 };
-// check_writable for each output, and no output may be another one or an input, by whatever name or
-// link: Error(invalid_argument).
+// check_writable for each output; no output may be an input or another output, also by a link or
+// another name: Error(invalid_argument).
 void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<NamedPath>& outputs);
 
-// Atomically, and says so on stderr.
+// --report must be a file with one of these extensions: Error(invalid_argument).
+void check_report_name(const std::string& path, std::initializer_list<std::string_view> extensions);
+
+// Atomically; a line on stderr names the file.
 void write_result(const std::string& path, std::string_view text);
 void print_written(std::string_view path);
 

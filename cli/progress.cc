@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kBarInterval = std::chrono::milliseconds(100);
 constexpr auto kLineInterval = std::chrono::seconds(1);
-constexpr std::size_t kLineWidth = 79;  // what wraps cannot be cleared
+constexpr std::size_t kLineWidth = 79;  // a wrapped line cannot be cleared
 constexpr std::size_t kMinBarWidth = 8, kMaxBarWidth = 30;
 constexpr const char* kClearLine = "\r\x1b[K";
 

@@ -1,10 +1,13 @@
-// How far a long job has come, how fast it goes and how long it will take: a bar on a terminal,
-// lines where stderr goes elsewhere and --progress asks for it, otherwise nothing.
+// Progress of a long job, its rate and the time left: a bar on a terminal, lines with --progress
+// where stderr is not one, otherwise nothing.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "cli/interrupt.h"
 
 namespace toto::cli {
 
@@ -28,5 +31,18 @@ class Progress {
   bool finished_ = false;
   std::chrono::steady_clock::time_point start_, next_;
 };
+
+// Runs `work` with these options, interruptible and with progress.
+template <typename Options, typename Work>
+auto run_with_progress(std::string job, std::string unit, bool always, Options options,
+                       const Work& work) {
+  const InterruptGuard guard;
+  Progress progress(std::move(job), std::move(unit), always);
+  options.cancelled = InterruptGuard::interrupted;
+  options.progress = [&progress](int done, int total) {
+    progress.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+  };
+  return work(options);
+}
 
 }  // namespace toto::cli

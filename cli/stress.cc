@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/held_out_files.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "io/atomic_file.h"
@@ -22,8 +21,8 @@ struct StressFlags {
 
 int stress(const StressFlags& flags) {
   StressOptions options = flags.options;
-  if (const auto level = find_choice(flags.level, "--mode")) {
-    options.level = parse_choice(*level, validate::parse_stress_level);
+  if (flags.level) {
+    options.level = parse_choice({*flags.level, "--mode"}, validate::parse_stress_level);
   }
   if (flags.output_dir) options.output_dir = *flags.output_dir;
   if (flags.column) options.column = *flags.column;
@@ -31,10 +30,8 @@ int stress(const StressFlags& flags) {
 }
 
 validate::StressOptions engine_options_of(const StressOptions& options) {
-  CommonFlags common = options.common;
-  common.mode.reset();
-  const Settings settings = resolve_settings(common, Modes::all);
-  for (const std::string& warning : settings.warnings) print_warning(warning);
+  const Settings settings = resolve_settings(options.settings, {.modes = Modes::all});
+  print_warnings(settings.warnings);
   validate::StressOptions wanted;
   wanted.level = options.level;
   wanted.engine = settings.engine;
@@ -43,8 +40,8 @@ validate::StressOptions engine_options_of(const StressOptions& options) {
   return wanted;
 }
 
-// Rights do not tell everything (a folder of /proc, a full disk), and minutes are not to be spent
-// on what cannot be written. Leaves nothing behind.
+// Fails early where permissions alone do not tell (a folder of /proc, a full disk): the run takes
+// minutes. Leaves nothing behind.
 void try_writing(const std::string& path) {
   namespace fs = std::filesystem;
   std::vector<fs::path> made;
@@ -77,17 +74,9 @@ int run_stress(const StressOptions& options) {
       read_symbols(options.data.empty() ? bundled_symbol_files() : options.data, options.column);
 
   try_writing(results);
-  validate::StressReport report;
-  {
-    const InterruptGuard guard;
-    Progress progress(fmt::format("stress {}", level), "steps", options.progress);
-    wanted.cancelled = InterruptGuard::interrupted;
-    wanted.progress = [&progress](int done, int total) {
-      progress.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
-    };
-    report = validate::stress(wanted);
-  }
-  for (const std::string& warning : report.warnings) print_warning(warning);
+  const validate::StressReport report = run_with_progress(
+      fmt::format("stress {}", level), "steps", options.progress, wanted, validate::stress);
+  print_warnings(report.warnings);
   const std::string json = validate::json_text(report);
   write_result(results, json);
   write_result(readable, validate::markdown_text(report));
@@ -108,13 +97,13 @@ void add_stress(Arguments& arguments) {
       .option("--data", flags->options.data,
               "files of real values to judge forecasts by (default: the five example symbols)")
       .option("--column", "C", flags->column, "the column to forecast (default close)")
-      .option("--json", "FILE", flags->options.json, "write the results here too; - is stdout")
-      .flag("--progress", flags->options.progress, "show progress even if stderr is no terminal");
-  add_common_options(command, flags->options.common, Modes::all);
+      .json(flags->options.json, "also write the results here")
+      .progress(flags->options.progress);
+  add_common_options(command, flags->options.settings, Modes::all);
   command.note(
       "Exit code 1 if a limit is broken: MAE more than 5 % from reference, more than 10 replans,\n"
       "slower than 0.8 times reference, memory that grows, numbers that differ between equal\n"
-      "calls. Warnings begin at half of a limit. docs/validation.md has them all.");
+      "calls. Warnings begin at half of a limit. docs/correctness.md has them all.");
   command.run([flags] { return stress(*flags); });
 }
 

@@ -16,11 +16,10 @@
 namespace toto::compile_log {
 namespace {
 
-constexpr std::size_t kMaxWriters = 64;  // processes whose records are followed at once
+constexpr std::size_t kMaxWriters = 64;  // processes whose records are followed at the same time
 constexpr std::size_t kMaxNotices = 256;
 
-// A function's name alone may stand for several files: the shortest ends of their paths that
-// differ.
+// The last `folders` + 1 components of a path.
 std::string end_of(std::string_view path, std::size_t folders) {
   std::size_t slash = path.rfind('/');
   while (folders-- > 0 && slash != std::string_view::npos && slash > 0) {
@@ -30,6 +29,7 @@ std::string end_of(std::string_view path, std::size_t folders) {
   return std::string(path.substr(slash + 1));
 }
 
+// Sets the shortest path ends that distinguish files of the same name.
 void set_locations(std::vector<LogGroup>& groups) {
   std::map<std::string, std::vector<LogGroup*>> by_name;
   for (LogGroup& group : groups) by_name[end_of(group.path, 0)].push_back(&group);
@@ -64,11 +64,13 @@ std::uint64_t LogAnalysis::num_events() const {
   return std::accumulate(totals.begin(), totals.end(), std::uint64_t{0});
 }
 
+// Lines of several processes may be interleaved: each writer has its own unfinished record. At most
+// kMaxWriters records, kMaxNotices notices and kMaxLogGroups groups are kept, so memory is bounded.
 struct CompileLogReader::Impl {
-  // The record a process is in the middle of.
+  // The unfinished record of one process.
   struct Writer {
     std::string name;
-    std::string source;  // of the record's first line: what comes from elsewhere is another record
+    std::string source;  // of the record's first line; another source begins another record
     LogRecord record;
     std::uint64_t last_line = 0;
   };
@@ -87,12 +89,12 @@ struct CompileLogReader::Impl {
   std::vector<LogRecord> notices;
   std::map<std::string, std::size_t, std::less<>> group_index;
   std::map<std::string, std::string, std::less<>> functions;  // of graph breaks, by place
-  std::string line;        // the one being read, as far as it is looked at
-  bool has_bytes = false;  // since the last line's end
+  std::string line;        // the line being read, at most kMaxLogLine bytes
+  bool has_bytes = false;  // since the last line end
   std::uint64_t line_number = 1;
 };
 
-// Counts what is known of a record once nothing more can come.
+// Counts a complete record.
 void CompileLogReader::Impl::add(LogRecord& record) {
   if (!record.kind) return;
   const LogKind kind = *record.kind;
@@ -104,7 +106,7 @@ void CompileLogReader::Impl::add(LogRecord& record) {
                  .reason = one_line(record.reason),
                  .limit = one_line(record.limit),
                  .first_line = record.first_line};
-  // Repetitions of a graph break come without their stack; a line of the source is in one function.
+  // Repeated graph breaks are logged without a stack; their source line identifies the function.
   if (kind == LogKind::graph_break && !group.path.empty()) {
     if (group.function.empty()) {
       if (const auto known = functions.find(group.path); known != functions.end()) {
@@ -132,6 +134,8 @@ void CompileLogReader::Impl::add(LogRecord& record) {
   ++analysis.groups[found->second].count;
 }
 
+// Ends a record: an event is counted now, a notice only at the end, when it is known whether graph
+// breaks were logged.
 void CompileLogReader::Impl::close(LogRecord& record) {
   if (!record.is_notice) {
     add(record);
@@ -140,12 +144,13 @@ void CompileLogReader::Impl::close(LogRecord& record) {
   }
 }
 
-// Where graph breaks were logged each notice stands beside one that is counted already.
+// If graph breaks were logged, each notice repeats one that is counted already.
 void CompileLogReader::Impl::add_notices() {
   if (analysis.topics.graph_breaks) return;
   for (LogRecord& notice : notices) add(notice);
 }
 
+// The writer of a line; if there are too many, replaces the one that was silent for longest.
 CompileLogReader::Impl::Writer& CompileLogReader::Impl::writer_of(const LogLine& from) {
   const auto known = std::find_if(writers.begin(), writers.end(),
                                   [&](const Writer& writer) { return writer.name == from.writer; });
@@ -162,8 +167,8 @@ CompileLogReader::Impl::Writer& CompileLogReader::Impl::writer_of(const LogLine&
   return oldest;
 }
 
-// Some versions put nothing before the later lines of a message: such a line belongs to the record
-// begun last that can use it.
+// Some versions print no prefix on the later lines of a message: such a line belongs to the latest
+// record that accepts it.
 bool CompileLogReader::Impl::continue_record(const LogLine& from) {
   Writer& own = writer_of(from);
   if (own.source == from.source && continue_with(own.record, from)) {
@@ -180,6 +185,7 @@ bool CompileLogReader::Impl::continue_record(const LogLine& from) {
   return latest != nullptr && continue_with(latest->record, from);
 }
 
+// Collects which topics of TORCH_LOGS and TOTO_LOGS were enabled.
 void CompileLogReader::Impl::note_topics(const LogLine& from) {
   const LoggedTopics shown = topics_shown(from);
   analysis.topics.recompiles |= shown.recompiles;
@@ -188,6 +194,7 @@ void CompileLogReader::Impl::note_topics(const LogLine& from) {
   analysis.topics.plans |= shown.plans;
 }
 
+// Handles one line: a plan of this engine, the first line of a record, or the continuation of one.
 void CompileLogReader::Impl::take_text(const LogLine& from) {
   note_topics(from);
   if (const auto plan = parse_plan(from.text)) {
@@ -208,7 +215,7 @@ void CompileLogReader::Impl::take_text(const LogLine& from) {
       return;  // "from user code at:" of a notice
     ++analysis.recognised;
     record->first_line = line_number;
-    // Both are printed only on request.
+    // Both are logged only if requested.
     analysis.topics.recompiles |= record->kind == LogKind::recompile;
     analysis.topics.graph_breaks |= record->kind == LogKind::graph_break && !record->is_notice;
     close(writer.record);
@@ -220,6 +227,7 @@ void CompileLogReader::Impl::take_text(const LogLine& from) {
   continue_record(from);
 }
 
+// Completes the current line with `bytes`; anything beyond kMaxLogLine is ignored.
 void CompileLogReader::Impl::take_line(std::string_view bytes) {
   line.append(bytes.substr(0, kMaxLogLine - std::min(kMaxLogLine, line.size())));
   if (line.empty()) return;
@@ -231,8 +239,8 @@ void CompileLogReader::Impl::take_line(std::string_view bytes) {
 CompileLogReader::CompileLogReader() : impl_(std::make_unique<Impl>()) {}
 CompileLogReader::~CompileLogReader() = default;
 
-// A carriage return ends a line too, since progress bars draw over themselves with it, but it is
-// not counted: line numbers are those of an editor.
+// A carriage return also ends a line, because progress bars use it, but it is not counted: line
+// numbers match those of an editor.
 void CompileLogReader::read(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t end = bytes.find_first_of("\n\r");
@@ -248,6 +256,7 @@ void CompileLogReader::read(std::string_view bytes) {
   }
 }
 
+// Most severe groups first, then the most frequent, then in order of appearance.
 LogAnalysis CompileLogReader::finish() {
   impl_->take_line({});
   for (Impl::Writer& writer : impl_->writers) impl_->close(writer.record);

@@ -1,9 +1,10 @@
-// An analysed log for people and programs.
+// The analysis as text, Markdown and JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "compile_log/compile_log.h"
 #include "io/json.h"
 
@@ -12,17 +13,14 @@ namespace {
 
 constexpr LogKind kKinds[] = {LogKind::recompile, LogKind::limit_hit, LogKind::graph_break,
                               LogKind::cudagraph_skip, LogKind::replan};
-// As totals are called, and as a person would.
+// By LogKind: keys of the JSON totals, and words for people.
 constexpr std::string_view kTotalNames[] = {"recompiles", "limit_hits", "graph_breaks",
                                             "cudagraph_skips", "replans"};
 constexpr std::string_view kWords[] = {"recompilation", "recompile limit hit", "graph break",
                                        "skipped CUDA graph", "replan"};
 constexpr std::size_t kMaxShown = 30;  // groups on a terminal
 
-std::string counted(std::uint64_t count, std::string_view word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
+// "function (file:line)"; a replan names its shape instead.
 std::string place_of(const LogGroup& group) {
   if (group.kind == LogKind::replan) return group.function;
   std::string function = group.function;
@@ -33,13 +31,14 @@ std::string place_of(const LogGroup& group) {
   return group.location.empty() ? function : fmt::format("{} ({})", function, group.location);
 }
 
+// The reason, preceded by the limit that was hit.
 std::string reason_of(const LogGroup& group) {
   std::string reason = group.reason.empty() ? "no reason in the log" : group.reason;
   if (group.limit.empty()) return reason;
   return fmt::format("config.{}, last reason: {}", group.limit, reason);
 }
 
-// What the counts leave out because it was not logged.
+// Topics that were not enabled, so that their events are not counted.
 std::vector<std::string_view> topics_not_shown(const LogAnalysis& analysis) {
   std::vector<std::string_view> names;
   if (!analysis.topics.recompiles) names.push_back("recompiles");
@@ -48,22 +47,22 @@ std::vector<std::string_view> topics_not_shown(const LogAnalysis& analysis) {
   return names;
 }
 
+// Whether the log holds anything of PyTorch, not only plans of this engine.
 bool has_torch(const LogAnalysis& analysis) {
   const LoggedTopics& topics = analysis.topics;
   return topics.recompiles || topics.graph_breaks || topics.cudagraphs ||
          analysis.num_events() > analysis.total(LogKind::replan);
 }
 
-// Empty if all is there.
+// Empty if all topics were enabled.
 std::string caveat_of(const LogAnalysis& analysis) {
   const auto missing = topics_not_shown(analysis);
   if (missing.empty() || !has_torch(analysis)) return {};
-  return fmt::format(
-      "nothing shows that TORCH_LOGS=\"{}\" was on: what it would have logged is not counted",
-      fmt::join(missing, ","));
+  return fmt::format("nothing shows that TORCH_LOGS=\"{}\" was enabled: its events are not counted",
+                     fmt::join(missing, ","));
 }
 
-// `text` in lines of at most 100 columns, each after `indent` blanks but the first.
+// Wraps `text` to 100 columns; all lines but the first are indented by `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t indent) {
   constexpr std::size_t kColumns = 100;
   std::string lines;
@@ -84,7 +83,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return lines;
 }
 
-// Text from a log inside Markdown: no table, link, emphasis or HTML of its own.
+// Escapes untrusted text for Markdown: no tables, links, emphasis or HTML.
 std::string escaped(std::string_view text) {
   constexpr std::string_view kSpecial = "\\`*_[]<>|#&";
   std::string safe;
@@ -100,10 +99,9 @@ std::string escaped(std::string_view text) {
 std::string summary_of(const LogAnalysis& analysis) {
   if (!analysis.evidence()) {
     return fmt::format(
-        "nothing recognised in {}: neither what PyTorch's compiler logs nor plans of toto. That is "
-        "no proof of health; run with TORCH_LOGS=\"+dynamo,recompiles,graph_breaks,cudagraphs\" "
-        "(or TOTO_LOGS=plans), which logs something however well it goes, and give what goes to "
-        "standard error",
+        "nothing recognised in {}: neither PyTorch compiler logs nor plans of toto. That does not "
+        "prove that all is well; run with TORCH_LOGS=\"+dynamo,recompiles,graph_breaks,cudagraphs\" "
+        "(or TOTO_LOGS=plans), which always logs something, and pass the standard error output",
         counted(analysis.lines, "line"));
   }
   if (analysis.num_events() == 0) {
@@ -113,8 +111,8 @@ std::string summary_of(const LogAnalysis& analysis) {
     if (analysis.topics.cudagraphs) on.push_back("CUDA graphs");
     if (analysis.topics.plans) on.push_back("plans");
     return fmt::format(
-        "healthy as far as it was logged ({} on): {}, none of them a complaint{}",
-        fmt::join(on, ", "), counted(analysis.lines, "line"),
+        "healthy as far as it was logged ({} on): {} without a problem{}", fmt::join(on, ", "),
+        counted(analysis.lines, "line"),
         analysis.plans > 0 ? fmt::format(", {}", counted(analysis.plans, "plan")) : std::string());
   }
   std::string parts;
@@ -176,7 +174,7 @@ std::string markdown_text(const LogAnalysis& analysis, std::string_view name) {
                     kWords[static_cast<std::size_t>(group.kind)], group.count,
                     escaped(place_of(group)), escaped(reason_of(group)));
   }
-  // Groups of one cause share what there is to say.
+  // Groups with the same cause share one section.
   std::map<std::string_view, std::vector<std::size_t>> by_cause;
   for (std::size_t i = 0; i < analysis.groups.size(); ++i) {
     by_cause[analysis.groups[i].advice.why].push_back(i);
@@ -203,7 +201,7 @@ std::string table_text(const LogAnalysis& analysis, std::string_view name) {
   std::string text = fmt::format("{}\n{}\n", name, wrapped(summary_of(analysis), 0));
   const std::string caveat = caveat_of(analysis);
   if (!caveat.empty()) text += fmt::format("note: {}\n", wrapped(caveat, 6));
-  std::map<std::string_view, std::size_t> said;  // a cause's words, and the group that has them
+  std::map<std::string_view, std::size_t> said;  // cause -> number of the group that explains it
   for (std::size_t i = 0; i < std::min(analysis.groups.size(), kMaxShown); ++i) {
     const LogGroup& group = analysis.groups[i];
     const LogAdvice& advice = group.advice;
@@ -212,7 +210,7 @@ std::string table_text(const LogAnalysis& analysis, std::string_view name) {
     text += fmt::format("     reason       {}\n", wrapped(reason_of(group), kIndent));
     const auto [known, is_new] = said.emplace(advice.why, i + 1);
     if (!is_new) {
-      text += fmt::format("     what to do   as for {}\n", known->second);
+      text += fmt::format("     what to do   see {}\n", known->second);
       continue;
     }
     text += fmt::format("     why          {}\n", wrapped(advice.why, kIndent));
@@ -221,7 +219,7 @@ std::string table_text(const LogAnalysis& analysis, std::string_view name) {
     text += fmt::format("     toto.cpp     {}\n", wrapped(advice.here, kIndent));
   }
   if (analysis.groups.size() > kMaxShown) {
-    text += fmt::format("\nand {}: --output FILE.md and --json FILE have all\n",
+    text += fmt::format("\nand {}: --output FILE.md and --json FILE list all\n",
                         counted(analysis.groups.size() - kMaxShown, "more group"));
   }
   return text;

@@ -8,14 +8,14 @@
 namespace toto::compile_log {
 namespace {
 
-// Whether `text` from `at` on has the form of `pattern`, in which 0 stands for any digit.
+// Whether `text` at position `at` matches `pattern`, in which 0 matches any digit.
 bool has_form(std::string_view text, std::size_t at, std::string_view pattern) {
   if (text.size() < at + pattern.size()) return false;
   return std::equal(pattern.begin(), pattern.end(), text.begin() + static_cast<std::ptrdiff_t>(at),
                     [](char form, char c) { return form == '0' ? is_digit(c) : form == c; });
 }
 
-// "[x]" at the beginning of `text`, blanks before it allowed: returns x and removes it.
+// Removes "[x]" from the beginning of `text`, after optional blanks, and returns x.
 std::optional<std::string_view> take_bracket(std::string_view& text) {
   const std::size_t open = text.find_first_not_of(' ');
   if (open == std::string_view::npos || text[open] != '[') return std::nullopt;
@@ -26,13 +26,13 @@ std::optional<std::string_view> take_bracket(std::string_view& text) {
   return inside;
 }
 
-// "0/1", "6/7_2", "!0/3/0": the number of a compilation. Messages may begin with brackets too.
+// "0/1", "6/7_2", "!0/3/0": the id of a compilation. Messages may begin with brackets as well.
 bool is_compile_id(std::string_view text) {
   return text.find('/') != std::string_view::npos &&
          text.find_first_not_of("0123456789/_!?-") == std::string_view::npos;
 }
 
-// What follows the place in the source: "[0/1] [__recompiles] text".
+// Parses the part after the source location: "[0/1] [__recompiles] text".
 void take_tags(std::string_view rest, LogLine& line) {
   for (std::string_view next = rest;;) {
     const auto inside = take_bracket(next);
@@ -48,7 +48,7 @@ void take_tags(std::string_view rest, LogLine& line) {
   line.text = rest;
 }
 
-// A launcher's name for the process that wrote what follows: "[rank0]:", "[default0]:".
+// The launcher's name of the process that wrote the line: "[rank0]:", "[default0]:".
 std::string_view launcher_tag(std::string_view before) {
   if (!before.ends_with("]:")) return {};
   before.remove_suffix(2);
@@ -59,6 +59,8 @@ std::string_view launcher_tag(std::string_view before) {
 constexpr std::string_view kNewForm = "0000 00:00:00.000000 ";
 constexpr std::string_view kOldForm = "[0000-00-00 00:00:00,000] ";
 
+// Parses the prefix of PyTorch 2.2 and later, whose level letter is at `at`; false if there is
+// none.
 bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   constexpr std::string_view kLevels = "VIWEC";
   if (kLevels.find(whole[at]) == std::string_view::npos || !has_form(whole, at + 1, kNewForm)) {
@@ -67,7 +69,7 @@ bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   std::string_view rest = whole.substr(at + 1 + kNewForm.size());
   const std::size_t pid_begin = std::min(rest.find_first_not_of(' '), rest.size());
   const std::size_t pid_end = rest.find(' ', pid_begin);
-  constexpr std::size_t kLongestPlace = 1024;  // a hostile line must not be searched over and over
+  constexpr std::size_t kLongestPlace = 1024;  // bounds the search in crafted lines
   const std::size_t close = rest.substr(0, kLongestPlace).find(']', pid_begin);
   if (pid_end == std::string_view::npos || close == std::string_view::npos || close < pid_end) {
     return false;
@@ -85,6 +87,7 @@ bool parse_new(std::string_view whole, std::size_t at, LogLine& line) {
   return line.has_prefix();
 }
 
+// Parses the prefix of PyTorch before 2.2, which begins at `at`; false if there is none.
 bool parse_old(std::string_view whole, std::size_t at, LogLine& line) {
   if (whole[at] != '[' || !has_form(whole, at, kOldForm)) return false;
   std::string_view rest = whole.substr(at + kOldForm.size());
@@ -109,7 +112,7 @@ bool parse_old(std::string_view whole, std::size_t at, LogLine& line) {
 }  // namespace
 
 LogLine parse_log_line(std::string_view whole) {
-  // Both forms have "00:00:00" in them: with the colons as a handle most lines are done quickly.
+  // Both forms contain "00:00:00", so only positions around colons need a closer look.
   for (std::size_t colon = whole.find(':'); colon != std::string_view::npos;
        colon = whole.find(':', colon + 1)) {
     constexpr std::size_t kNewColon = 8;   // of "V0628 10:"

@@ -14,15 +14,15 @@ bool is_word(char c) {
   return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// What follows `mark` in `text`, if it is there.
+// The text after `mark`, if `text` contains it.
 std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
   return text.substr(at + mark.size());
 }
 
-// "dir/file.py:105" at the beginning of `text`; nothing if no line number ends it. A path cut off
-// by whoever quoted it ("...attention.py:105") keeps what is left.
+// "dir/file.py:105" at the beginning of `text`; empty without a line number. An abbreviated path
+// ("...attention.py:105") is returned without the dots.
 std::optional<std::string_view> path_at(std::string_view text) {
   for (std::size_t colon = text.find(':'); colon != std::string_view::npos;
        colon = text.find(':', colon + 1)) {
@@ -36,7 +36,7 @@ std::optional<std::string_view> path_at(std::string_view text) {
   return std::nullopt;
 }
 
-// Without the number of the compilation before it and the source line behind it:
+// Removes the compile id in front and the source line at the end:
 // "6/7: idx[7] == 0  # return int(...)".
 std::string_view clean_reason(std::string_view text) {
   text = trimmed(text);
@@ -50,7 +50,7 @@ std::string_view clean_reason(std::string_view text) {
   return text.substr(0, kMaxReason);
 }
 
-// "torch._dynamo hit config.recompile_limit (8)". In PyTorch's source there is no number.
+// "torch._dynamo hit config.recompile_limit (8)". A quotation of PyTorch's source has no number.
 std::optional<LogRecord> begin_limit(std::string_view text) {
   const auto rest = after(text, "dynamo hit config.");
   if (!rest) return std::nullopt;
@@ -63,6 +63,7 @@ std::optional<LogRecord> begin_limit(std::string_view text) {
   return LogRecord{.kind = LogKind::limit_hit, .limit = std::string(rest->substr(0, close + 1))};
 }
 
+// "Recompiling function NAME in dir/file.py:105".
 std::optional<LogRecord> begin_recompile(std::string_view text) {
   const auto rest = after(text, "Recompiling function ");
   if (!rest) return std::nullopt;
@@ -110,13 +111,14 @@ std::optional<LogRecord> begin_break(std::string_view text) {
     return record;
   }
   if (!said.starts_with(kBegin)) return std::nullopt;
-  // A sentence of its own; the reason proper may follow.
+  // A complete sentence; the actual reason may follow.
   if (said.find("cannot properly resume") == std::string_view::npos) {
     record.reason = clean_reason(said.substr(kBegin.size()));
   }
   return record;
 }
 
+// "skipping cudagraphs due to REASON"; the template in PyTorch's source has a placeholder instead.
 std::optional<LogRecord> begin_skip(std::string_view text) {
   constexpr std::string_view kMark = "skipping cudagraphs due to ";
   auto rest = after(text, kMark);
@@ -144,12 +146,13 @@ bool take_frame(LogRecord& record, std::string_view text) {
     record.path =
         std::string(path) + ":" + std::string(number.substr(0, std::min<std::size_t>(end, 9)));
   }
-  // Some stacks have the line of the source behind it: "forward, code: x = f(y)".
+  // Some stacks append the source line: "forward, code: x = f(y)".
   record.function =
       trimmed(function->substr(0, function->find(", code: "))).substr(0, kMaxFunction);
   return true;
 }
 
+// Keeps the first value; true if it was set now.
 bool set_if_empty(std::string& part, std::string_view value) {
   if (!part.empty() || value.empty()) return false;
   part = value;
@@ -177,16 +180,18 @@ bool continue_limit(LogRecord& record, std::string_view said) {
   return false;
 }
 
+// The first item of the list of failed guards is the reason; the others are consequences.
 bool continue_recompile(LogRecord& record, const LogLine& line, std::string_view said) {
   if (said.starts_with("triggered by the following guard failure")) {
     record.guards_begun = true;
     return true;
   }
-  // Lists without a prefix may be anybody's unless the line before announced one.
+  // A list item without a prefix counts only if the previous line announced a list.
   if (!said.starts_with("- ") || !(record.guards_begun || line.has_prefix())) return false;
   return set_if_empty(record.reason, clean_reason(said.substr(2)));
 }
 
+// The reason follows under one of several headings, the place in a user stack.
 bool continue_break(LogRecord& record, std::string_view said) {
   if (said.starts_with("Traceback (most recent call last)")) {
     record.in_traceback = true;
@@ -215,6 +220,7 @@ bool continue_break(LogRecord& record, std::string_view said) {
   return !record.in_traceback && take_frame(record, said);
 }
 
+// The place follows as a stack frame of the user's code.
 bool continue_skip(LogRecord& record, std::string_view said) {
   if (said.starts_with("Traceback (most recent call last)")) {
     record.in_traceback = true;
@@ -245,7 +251,7 @@ bool continue_with(LogRecord& record, const LogLine& line) {
     case LogKind::cudagraph_skip:
       return continue_skip(record, said);
     case LogKind::replan:
-      return false;  // one line says it all
+      return false;  // always a single line
   }
   return false;
 }
@@ -263,7 +269,7 @@ std::optional<PlanLine> parse_plan(std::string_view text) {
   plan.is_plan = true;
   if (!again) return plan;
   rest.remove_prefix(2);
-  // "REASON: SHAPE", where the reason may hold a file's name.
+  // "REASON: SHAPE", where the reason may contain a file name.
   const std::size_t end = rest.rfind(": ");
   plan.replan = LogRecord{
       .kind = LogKind::replan,
@@ -278,7 +284,7 @@ LoggedTopics topics_shown(const LogLine& line) {
   if (line.artifact.starts_with("recompiles")) topics.recompiles = true;
   if (line.artifact == "graph_breaks") topics.graph_breaks = true;
   if (line.artifact == "cudagraphs") topics.cudagraphs = true;
-  // A component that logs its own details ("+dynamo") logs the topics that belong to it as well.
+  // A component with detailed logging ("+dynamo") also logs its topics.
   if (line.is_detail && line.artifact.empty()) {
     const auto from = [&](std::string_view path, std::string_view logger) {
       return line.source.starts_with(path) || line.source.starts_with(logger);

@@ -1,5 +1,4 @@
-// totocpp._native: the engine for Python. Thin on purpose: defaults, shapes and everything a person
-// reads are in totocpp/*.py.
+// totocpp._native: the engine for Python. Thin: defaults, shapes and messages are in totocpp/*.py.
 #include "bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -37,10 +36,10 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
   } catch (const Error& error) {
     PyErr_SetString(exception_for(error.code()), error.what());
   } catch (const nb::cast_error&) {
-    // totocpp/*.py looks at kinds and names the argument; what slips through is no bug of ours.
+    // totocpp/*.py checks types and names the argument; this is for what it misses.
     PyErr_SetString(PyExc_TypeError,
-                    "an argument is of the wrong kind, expected numbers, text and arrays as the "
-                    "signature says");
+                    "an argument has the wrong type, expected numbers, text and arrays as in the "
+                    "signature");
   }
 }
 
@@ -55,9 +54,9 @@ NB_MODULE(_native, module) {
       [](std::uint64_t bytes) {
         require_memory(bytes, "the series", "give fewer points: the latest ones count");
       },
-      nb::arg("bytes"), "MemoryError, in the command's words, if there is not that much.");
+      nb::arg("bytes"), "MemoryError if this much memory is not available.");
   module.def("best_isa", [] { return std::string(name_of(best_isa())); });
-  // The names as the command line knows them; ValueError, in its words, for others.
+  // Canonical names; ValueError for unknown ones.
   module.def(
       "mode_name", [](const std::string& name) { return std::string(name_of(parse_mode(name))); },
       nb::arg("name"));
@@ -76,6 +75,7 @@ NB_MODULE(_native, module) {
   bind_session(module);
   bind_backtest(module);
   bind_verify(module);
+  bind_settings(module);
   bind_exit(module);
 }
 

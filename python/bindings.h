@@ -1,5 +1,5 @@
-// The parts of totocpp._native, one file each. What Python hands over has been made into float32
-// arrays of the right shapes by totocpp/_arrays.py; what an engine can refuse, it refuses itself.
+// The parts of totocpp._native, one file each. totocpp/_arrays.py converts inputs to float32 arrays
+// of the right shapes; the engine checks everything else.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shared_forecast.h"
@@ -21,6 +22,12 @@ void bind_engine(nb::module_& module);
 void bind_session(nb::module_& module);
 void bind_backtest(nb::module_& module);
 void bind_verify(nb::module_& module);
+void bind_settings(nb::module_& module);
+
+// The keyword of a setting: `from` is one of Python's own.
+std::string_view python_name(std::string_view name);
+// Options by the names of settings/forecast_settings.cc, each checked by its row.
+ForecastOptions forecast_options(const nb::dict& options);
 
 using Values = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -29,32 +36,34 @@ using GroupIds = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::
 // An `Input` of totocpp/_arrays.py, by the names of its fields.
 Series series_of(nb::handle input);
 
-// Arrays and lists of float32 and float64 numbers: [time] is one, [series, time] or a list of
-// [time] are many. `none` for anything else, also if it is wrong: totocpp/_arrays.py says why.
+// The kind of a plain input, an array or list of numbers: `one` is [time]; `many` is [series, time]
+// or a list of [time]. `none` is anything else, invalid inputs included: totocpp/_arrays.py reads
+// those.
 enum class Plain { none, one, many };
-// Into `series`, whose memory is used again.
+// Reads into `series` and reuses its memory.
 Plain plain_series(nb::handle given, std::vector<Series>& series);
 
-// What a caller asked for, checked and translated once, however many calls it is used for.
+// The options of a forecast, checked and translated once for many calls.
 struct ForecastCall {
   ForecastOptions options;
-  nb::object levels;       // of the quantiles, a tuple
-  nb::object answer_type;  // what becomes of a forecast: totocpp.SeriesForecast
+  nb::object levels;       // a tuple
+  nb::object answer_type;  // class of the results: totocpp.SeriesForecast
 };
 void bind_request(nb::module_& module);
 
-// A forecast as Python sees it. Arrays are made when first asked for and share its memory, not the
-// answer itself, which keeps them: that would be a circle nobody collects.
+// A forecast as Python sees it. Arrays are created on first access and own a reference to the
+// forecast's memory, not to this object, which holds them: that cycle would never be collected.
 struct ForecastObject {
   SharedForecast forecast;
   nb::object levels;
   bool has_variates = false;  // arrays are [V, H], not [H]
-  nb::object mean = {}, median = {}, point = {}, level_values = {}, samples = {};  // if asked for
+  nb::object mean = {}, median = {}, point = {}, level_values = {}, samples = {};  // once accessed
 };
-// One to be filled: made before computing, after which the caches hold nothing of the interpreter.
+// An empty result. Created before computing: afterwards the interpreter is no longer in the CPU
+// caches.
 struct NewForecastObject {
   nb::object object;
-  Forecast* forecast;  // the object's
+  Forecast* forecast;  // owned by the object
 };
 NewForecastObject new_forecast_object(const ForecastCall& request, bool has_variates);
 void bind_forecast(nb::module_& module);

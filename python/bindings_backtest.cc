@@ -1,5 +1,5 @@
-// A backtest as `toto backtest` runs it. Its files come back as text, for totocpp/backtest.py to
-// make frames of.
+// Runs a backtest as `toto backtest` does. Its files are returned as text; totocpp/backtest.py
+// makes frames of them.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -22,31 +22,8 @@ namespace {
 
 using backtest::SpecField;
 
-// Bars that are in no file: their name in messages, the symbol of a table without a column for it,
-// and the table as CSV.
+// Bars in memory: name for messages, symbol of a table without such a column, CSV text.
 using BarTable = std::tuple<std::string, std::string, nb::bytes>;
-
-// `from` is a keyword of Python.
-std::string_view python_name(std::string_view name) {
-  return name == "from" ? "start" : name == "to" ? "end" : name;
-}
-
-bool is_keyword(const SpecField& field) {
-  return field.name != "data" && (!field.of_engine || field.name == "seed");
-}
-
-// Name, type, whether None is allowed, and the range of numbers of each setting.
-nb::list backtest_fields() {
-  constexpr std::string_view kTypes[] = {"toggle", "whole", "decimal", "text", "time", "names"};
-  nb::list fields;
-  for (const SpecField& field : backtest::spec_fields()) {
-    if (!is_keyword(field)) continue;
-    const std::string_view type = kTypes[static_cast<std::size_t>(field.type)];
-    fields.append(nb::make_tuple(std::string(python_name(field.name)), std::string(type),
-                                 field.nullable, field.low, field.high));
-  }
-  return fields;
-}
 
 backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSpec engine) {
   io::Json json = io::parse_json(settings, "settings");
@@ -111,8 +88,6 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
 }  // namespace
 
 void bind_backtest(nb::module_& module) {
-  module.def("backtest_fields", &backtest_fields,
-             nb::sig("def backtest_fields() -> list[tuple[str, str, bool, float, float]]"));
   module.def("backtest", &backtest_of, nb::arg("engine"), nb::arg("files"), nb::arg("tables"),
              nb::arg("settings"), nb::arg("model"), nb::arg("report"),
              nb::sig("def backtest(engine: Engine, files: list[str], tables: list[tuple[str, str, "

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
@@ -22,7 +21,7 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
                         .plan_cache_size = plan_cache_size};
   options.cache.folder = cache_dir;
   if (!on_plan.is_none()) {
-    // The engine keeps it, and may let go of it on any thread.
+    // The engine may release it on any thread.
     auto* const kept = on_plan.release().ptr();
     const std::shared_ptr<PyObject> shared(kept, [](PyObject* object) {
       const nb::gil_scoped_acquire acquired;
@@ -40,23 +39,10 @@ EngineOptions engine_options(const std::string& mode, const std::string& dtype,
   return options;
 }
 
-// Into scratch.forecasts.
-void compute(EngineHandle& handle, std::span<const Series> series, const ForecastCall& request,
-             Scratch& scratch) {
-  scratch.options = request.options;
-  handle.run([&](const Engine& engine, auto cancelled) {
-    scratch.options.cancelled = std::move(cancelled);
-    const auto start = std::chrono::steady_clock::now();
-    engine.forecast_into(series, scratch.options, scratch.forecasts);
-    handle.call_ms = milliseconds_since(start);
-  });
-  scratch.options.cancelled = nullptr;  // it was this call's
-}
-
 nb::object answer_to_one(EngineHandle& handle, const ForecastCall& request, Scratch& scratch) {
   NewForecastObject answer = new_forecast_object(request, false);
-  compute(handle, scratch.series, request, scratch);
-  std::swap(*answer.forecast, scratch.forecasts.front());  // whose memory the next call uses
+  handle.forecast_into(std::span<const Series>(scratch.series), request.options, scratch);
+  std::swap(*answer.forecast, scratch.forecasts.front());  // the next call reuses the old memory
   return std::move(answer.object);
 }
 
@@ -69,8 +55,8 @@ nb::list answers_to(EngineHandle& handle, std::span<const Series> series,
     scratch.targets.push_back(answer.forecast);
     answers.append(std::move(answer.object));
   }
-  compute(handle, series, request, scratch);
-  // All at once, rather than one wait for memory after another.
+  handle.forecast_into(series, request.options, scratch);
+  // Prefetch all, instead of one cache miss after another.
   for (const Forecast* const target : scratch.targets) __builtin_prefetch(target, 1);
   for (std::size_t i = 0; i < series.size(); ++i) {
     std::swap(*scratch.targets[i], scratch.forecasts[i]);
@@ -103,7 +89,8 @@ nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Forecast
 }
 
 nb::object forecast_again(EngineHandle& handle, nb::handle given, const nb::tuple& asked) {
-  const nb::object request = handle.recent.find(asked);  // held: others may replace it meanwhile
+  const nb::object request =
+      handle.recent.find(asked);  // a reference: other threads may replace it
   return request.is_valid() ? forecast_plain(handle, given, nb::cast<const ForecastCall&>(request))
                             : nb::none();
 }
@@ -165,11 +152,11 @@ void bind_engine(nb::module_& module) {
                    "has_variates: bool) -> list[typing.Any]"))
       .def("forecast_plain", &forecast_plain, nb::arg("series").none(), nb::arg("request"),
            nb::sig("def forecast_plain(self, series: typing.Any, request: Request) -> typing.Any"),
-           "None if the series is not of a usual kind: forecast() takes it then.")
+           "None if the series is not a plain array or list: use forecast() then.")
       .def("forecast_again", &forecast_again, nb::arg("series").none(), nb::arg("asked"),
            nb::sig("def forecast_again(self, series: typing.Any, asked: tuple[typing.Any, ...]) "
                    "-> typing.Any"),
-           "forecast_plain() with the request of remember(), None if it was another.")
+           "forecast_plain() with the request of remember(); None if `asked` differs.")
       .def(
           "remember",
           [](EngineHandle& self, nb::tuple asked, nb::object request) {

@@ -1,17 +1,15 @@
 #include <nanobind/stl/string.h>
 
-#include <atomic>
 #include <utility>
 
-#include "base/stopwatch.h"
 #include "bindings.h"
 #include "engine_handle.h"
 
 namespace toto::python {
 namespace {
 
-// A session of one process: unlike an engine it holds more than its files do, so a fork of the
-// process has to open its own.
+// A session, bound to its process: its history is not in a file, so a forked process cannot load
+// it.
 class SessionHandle {
  public:
   SessionHandle(EngineHandle& engine, const nb::tuple& history, std::size_t max_bytes,
@@ -21,7 +19,7 @@ class SessionHandle {
           return e.open(series, {.max_bytes = max_bytes, .max_length = max_length});
         }))),
         process_(engine.process()) {}
-  // Like an engine's, a session of the parent process cannot be taken apart in its child.
+  // A forked process must not destroy it: see abandon_if_parents in engine_handle.cc.
   ~SessionHandle() {
     if (process_ != ::getpid()) session_.release();  // NOLINT(bugprone-unused-return-value)
   }
@@ -33,7 +31,7 @@ class SessionHandle {
     const std::size_t variates = session_->series().num_variates;
     if (values.shape(0) != variates) {
       fail(ErrorCode::invalid_argument,
-           "{} variates are appended to a session of {}, expected as many", values.shape(0),
+           "{} variates are appended to a session of {}, expected the same number", values.shape(0),
            variates);
     }
     engine_.run(
@@ -43,16 +41,9 @@ class SessionHandle {
   nb::object forecast(const ForecastCall& request, bool has_variates) {
     check_process();
     std::unique_ptr<Scratch> scratch = engine_.take_scratch();
-    scratch->options = request.options;
     NewForecastObject answer = new_forecast_object(request, has_variates);
-    engine_.run([&](const Engine& engine, auto cancelled) {
-      scratch->options.cancelled = std::move(cancelled);
-      Session* const session = session_.get();
-      const auto start = std::chrono::steady_clock::now();
-      engine.forecast_into(std::span(&session, 1), scratch->options, scratch->forecasts);
-      engine_.call_ms = milliseconds_since(start);
-    });
-    scratch->options.cancelled = nullptr;  // it was this call's
+    Session* session = session_.get();
+    engine_.forecast_into(std::span(&session, 1), request.options, *scratch);
     std::swap(*answer.forecast, scratch->forecasts.front());
     engine_.give_back(std::move(scratch));
     return std::move(answer.object);
@@ -85,7 +76,7 @@ class SessionHandle {
          process_, ::getpid());
   }
 
-  EngineHandle& engine_;  // kept alive by Python; its turn guards session_
+  EngineHandle& engine_;  // kept alive by Python; its lock guards session_
   std::unique_ptr<Session> session_;
   pid_t process_;
 };
@@ -93,6 +84,8 @@ class SessionHandle {
 }  // namespace
 
 void bind_session(nb::module_& module) {
+  module.attr("SESSION_MAX_BYTES") = SessionOptions().max_bytes;
+  module.attr("SESSION_MAX_LENGTH") = SessionOptions().max_length;
   nb::class_<SessionHandle>(module, "Session")
       .def(nb::init<EngineHandle&, const nb::tuple&, std::size_t, std::size_t>(),
            nb::keep_alive<1, 2>(), nb::arg("engine"), nb::arg("history"), nb::kw_only(),

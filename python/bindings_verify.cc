@@ -5,12 +5,12 @@
 
 #include "bindings.h"
 #include "engine_handle.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::python {
 namespace {
 
-// The report as JSON. Loads engines of its own, so nobody's turn is taken.
+// The report as JSON. Loads separate engines, so other calls are not delayed.
 std::string verify(const std::string& model, std::vector<std::string> goldens, bool golden_only,
                    const std::vector<std::string>& modes, const std::string& dtype,
                    const std::string& isa, int threads, std::uint64_t seed) {

@@ -24,7 +24,7 @@ void copy_if_given(nb::handle object, std::vector<T>& out) {
   if (!object.is_none()) out = copied<T>(nb::cast<Source>(object));
 }
 
-// The axis of variates is there only if the caller knows of variates.
+// An array that shares the forecast's memory; without the variate axis unless has_variates.
 template <std::size_t N>
 Array array_of(const ForecastObject& answer, std::vector<float>& values,
                std::array<std::size_t, N> shape, std::size_t variate_axis) {
@@ -45,7 +45,7 @@ Array per_step(const ForecastObject& answer) {
 Array quantiles(const ForecastObject& answer) {
   Forecast& forecast = *answer.forecast;
   const std::size_t variates = forecast.num_variates, horizon = forecast.horizon;
-  // Of an answer that is not filled yet, which only a look at all of Python's objects can find.
+  // An object that is not filled yet; only gc.get_objects() can reach it.
   if (forecast.quantiles.empty())
     return array_of<3>(answer, forecast.quantiles, {0, variates, horizon}, 1);
   const std::size_t levels = forecast.quantiles.size() / (variates * horizon);
@@ -60,7 +60,7 @@ std::optional<Array> samples(const ForecastObject& answer) {
   return array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0);
 }
 
-// The array that kMake makes, made once.
+// The array of kMake, created once.
 template <nb::object ForecastObject::* kKept, auto kMake>
 nb::object once(ForecastObject& answer) {
   nb::object& kept = answer.*kKept;
@@ -68,13 +68,13 @@ nb::object once(ForecastObject& answer) {
   return kept;
 }
 
-// As `forecast.mean += 1` does, with the same array.
+// Setter, for `forecast.mean += 1`.
 template <nb::object ForecastObject::* kKept>
 void replace(ForecastObject& answer, nb::object array) {
   answer.*kKept = std::move(array);
 }
 
-// A forecast from another process, or a copy: its properties by their names.
+// An unpickled or copied forecast, from its properties by name.
 ForecastObject restored(const nb::dict& fields) {
   using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
   const auto mean = nb::cast<Given>(fields["mean"]);
@@ -111,32 +111,16 @@ void bind_request(nb::module_& module) {
   nb::class_<ForecastCall>(module, "Request")
       .def(
           "__init__",
-          [](ForecastCall* self, nb::object answer_type, int horizon, nb::object quantiles,
-             int samples, int context, const std::string& decode, const std::string& missing,
-             const std::string& point, std::uint64_t seed, bool independent_streams,
+          [](ForecastCall* self, nb::object answer_type, const nb::dict& options,
              bool keep_samples) {
-            ForecastOptions options;
-            options.horizon = horizon;
-            options.quantiles = nb::cast<std::vector<double>>(quantiles);
-            options.num_samples = samples;
-            options.max_context = context;
-            options.decode = parse_decode(decode);
-            options.missing = parse_missing(missing);
-            options.point = parse_point(point);
-            options.seed = seed;
-            options.independent_streams = independent_streams;
-            options.keep_samples = keep_samples;
-            new (self)
-                ForecastCall{std::move(options), std::move(quantiles), std::move(answer_type)};
+            ForecastCall call{forecast_options(options), options["quantiles"],
+                              std::move(answer_type)};
+            call.options.keep_samples = keep_samples;
+            new (self) ForecastCall(std::move(call));
           },
-          nb::arg("answer_type"), nb::kw_only(), nb::arg("horizon"), nb::arg("quantiles"),
-          nb::arg("samples"), nb::arg("context"), nb::arg("decode"), nb::arg("missing"),
-          nb::arg("point"), nb::arg("seed"), nb::arg("independent_streams"),
-          nb::arg("keep_samples"),
-          nb::sig("def __init__(self, answer_type: type[Forecast], *, horizon: int, "
-                  "quantiles: tuple[float, ...], samples: int, context: int, decode: str, "
-                  "missing: str, point: str, seed: int, independent_streams: bool, "
-                  "keep_samples: bool) -> None"));
+          nb::arg("answer_type"), nb::arg("options"), nb::kw_only(), nb::arg("keep_samples"),
+          nb::sig("def __init__(self, answer_type: type[Forecast], "
+                  "options: dict[str, typing.Any], *, keep_samples: bool) -> None"));
 }
 
 NewForecastObject new_forecast_object(const ForecastCall& request, bool has_variates) {

@@ -12,7 +12,7 @@ Counters counted_by(const Engine& engine) {
   return {engine.timings(), engine.plans(), engine.replans()};
 }
 
-// As `quantiles=[0.1, 0.9]` in a call: a new list, but of the same constants.
+// For `quantiles=[0.1, 0.9]` in a call: a new list of the same constants.
 bool same_items(nanobind::handle list, nanobind::handle tuple) {
   if (!PyList_CheckExact(list.ptr()) || !PyTuple_CheckExact(tuple.ptr())) return false;
   const auto given = nanobind::borrow<nanobind::list>(list);
@@ -24,9 +24,9 @@ bool same_items(nanobind::handle list, nanobind::handle tuple) {
   return true;
 }
 
-// What a parent process held, in its child: an engine's threads do not exist here and its lock may
-// be held by one of them, so it can neither be used nor destroyed. Its memory is shared with the
-// parent until written to, which nobody does any more.
+// Leaks an object of the parent process in a forked child. The engine's threads do not exist there
+// and one of them may hold its lock, so it can neither be used nor destroyed. Its pages stay shared
+// with the parent, since nothing writes to them.
 template <typename Held>
 void abandon_if_parents(std::shared_ptr<Held>& held) {
   if (held && held->process != ::getpid()) {
@@ -80,8 +80,8 @@ std::shared_ptr<EngineHandle::Loaded> EngineHandle::here() {
   return loaded_->process == ::getpid() ? loaded_ : reload();
 }
 
-// The process's other threads run meanwhile; those that want this engine wait for the one that
-// loads it, and if that fails, the next one tries.
+// Other threads run while one loads; those that need this engine wait for it. If loading fails, the
+// next one tries.
 std::shared_ptr<EngineHandle::Loaded> EngineHandle::reload() {
   abandon_if_parents(reload_);
   if (!reload_) reload_.reset(new Reload{::getpid()});
@@ -103,7 +103,7 @@ EngineHandle::Ownership::Ownership(Loaded& loaded) : loaded_(loaded) {
   loaded.owner = std::this_thread::get_id();
 }
 
-// Waiting for the turn would be waiting for ever: this thread has it.
+// This thread holds the engine: waiting for it would never end.
 void EngineHandle::refuse_nested_call() {
   fail(ErrorCode::internal,
        "the engine was called from a handler of a running call: this thread is in the middle of "

@@ -1,5 +1,5 @@
-// An engine as Python holds it: computes without the interpreter's lock, stops at Ctrl-C, and is
-// loaded again in a process that was forked.
+// An engine for Python: computes without the interpreter's lock, stops at Ctrl-C, and is loaded
+// again in a forked process.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,26 +11,27 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "running_calls.h"
 #include "toto/toto.h"
 
 namespace toto::python {
 
-inline constexpr std::chrono::milliseconds kPatience{50};  // how long Ctrl-C may wait to be seen
+inline constexpr std::chrono::milliseconds kPatience{50};  // the longest delay of Ctrl-C
 
-// Has a signal arrived whose Python handler raises, or does the interpreter end? Asked between
-// steps, without the interpreter's lock, which is taken only once in a while and on the main
-// thread.
+// Tells between steps whether a Python signal handler has raised or the interpreter is exiting.
+// Called without the interpreter's lock, which it takes every 50 ms, on the main thread only.
 class Interrupts {
  public:
   bool pending();
-  // What the signal's handler raised, or the end of the thread; returns if it was neither.
+  // Throws the handler's exception, or ends the thread; returns if there is neither.
   void rethrow() const;
 
  private:
@@ -39,11 +40,11 @@ class Interrupts {
   bool raised_ = false;
 };
 
-// The latest request, told by the very objects it was made of, so that one that comes again and
-// again is neither checked nor translated again. With the interpreter's lock.
+// The latest request, identified by the objects it was made from: a repeated request is not checked
+// and translated again. Needs the interpreter's lock.
 class RecentRequest {
  public:
-  // Nothing if the objects are others. Levels of quantiles may stand in another list.
+  // Nothing if the objects differ. The quantile levels may be in another list.
   nanobind::object find(const nanobind::tuple& asked) const;
   void keep(nanobind::tuple asked, nanobind::object request);
 
@@ -51,8 +52,8 @@ class RecentRequest {
   nanobind::object asked_, request_;
 };
 
-// What a call leaves to the next one of its engine: memory that is not freed after computing, when
-// the caches hold nothing of it.
+// Memory reused by the next call of an engine: freeing it after computing would miss the CPU
+// caches.
 struct Scratch {
   std::vector<Series> series;
   std::vector<Forecast*> targets;
@@ -60,7 +61,7 @@ struct Scratch {
   ForecastOptions options;
 };
 
-// What an engine has counted.
+// An engine's counters.
 struct Counters {
   Timings timings;
   std::int64_t plans = 0, replans = 0;
@@ -73,24 +74,23 @@ class EngineHandle {
   EngineHandle(const EngineHandle&) = delete;
   EngineHandle& operator=(const EngineHandle&) = delete;
 
-  const std::string& folder() const { return folder_; }
-  // Neither locks anything nor needs the threads.
+  // These take no lock and use no engine thread.
   const ModelInfo& model() const { return loaded_->engine.model(); }
   const EngineOptions& options() const { return loaded_->engine.options(); }
   pid_t process() const { return loaded_->process; }
   std::string kv_cache_name() const { return loaded_->engine.kv_cache_name(); }
 
   RecentRequest recent;
-  std::atomic<double> call_ms = 0;  // of the library's part of the latest forecast
+  std::atomic<double> call_ms = 0;  // the library's part of the latest forecast
 
-  // With the interpreter's lock. A call takes it for itself and gives it back when it went well.
+  // Needs the interpreter's lock. A call takes the scratch memory and returns it if it succeeds.
   std::unique_ptr<Scratch> take_scratch() {
     return scratch_ ? std::move(scratch_) : std::make_unique<Scratch>();
   }
   void give_back(std::unique_ptr<Scratch> scratch) { scratch_ = std::move(scratch); }
 
-  // work(engine, cancelled) without the interpreter's lock; calls of several threads take turns,
-  // and one that waits can be interrupted, too.
+  // Runs work(engine, cancelled) without the interpreter's lock. Calls of several threads run one
+  // at a time; a waiting call can be interrupted too.
   template <typename Work>
   auto run(const Work& work) {
     const std::shared_ptr<Loaded> loaded = here();
@@ -110,7 +110,20 @@ class EngineHandle {
     }
   }
 
-  // In a signal's handler, in the middle of a call, those of before the call.
+  // Forecasts `items` (series or sessions) into scratch.forecasts, and takes the time.
+  template <typename Item>
+  void forecast_into(std::span<Item> items, const ForecastOptions& options, Scratch& scratch) {
+    scratch.options = options;
+    run([&](const Engine& engine, auto cancelled) {
+      scratch.options.cancelled = std::move(cancelled);
+      const auto start = std::chrono::steady_clock::now();
+      engine.forecast_into(items, scratch.options, scratch.forecasts);
+      call_ms = milliseconds_since(start);
+    });
+    scratch.options.cancelled = nullptr;  // refers to this call
+  }
+
+  // Inside a signal handler, during a call, the values before that call.
   Counters counters();
 
  private:
@@ -118,8 +131,8 @@ class EngineHandle {
     pid_t process;
     Engine engine;
     std::timed_mutex turn = {};
-    std::atomic<std::thread::id> owner = {};  // of the turn
-    Counters before = {};                     // its call; for the owner
+    std::atomic<std::thread::id> owner = {};  // of `turn`
+    Counters before = {};                     // before the running call; for the owner
 
     bool is_mine() const { return owner == std::this_thread::get_id(); }
   };
@@ -133,15 +146,15 @@ class EngineHandle {
    private:
     Loaded& loaded_;
   };
-  // A forked process on its way to an engine of its own. Made anew in each process: what another
-  // one held may be locked for ever.
+  // A forked process loading its own engine. A new object per process: the parent's flag may stay
+  // locked forever.
   struct Reload {
     pid_t process;
     std::once_flag once = {};
     std::shared_ptr<Loaded> loaded = {};
   };
   [[noreturn]] static void refuse_nested_call();
-  // Both with the interpreter's lock, which is given up while loading.
+  // Both need the interpreter's lock and release it while loading.
   std::shared_ptr<Loaded> here();
   std::shared_ptr<Loaded> reload();
 

@@ -1,6 +1,6 @@
-// Usual inputs, read in place: arrays of float32 and float64, lists of numbers. After a forecast
-// the processor's caches hold the network and not the interpreter, so each Python object touched
-// costs a wait for memory, ten times its cost in a tight loop. totocpp/_arrays.py reads the rest.
+// Reads plain inputs in place: arrays of float32 and float64, lists of numbers. After a forecast
+// the CPU caches hold the network, not the interpreter: touching a Python object then takes ten
+// times as long as in a tight loop. totocpp/_arrays.py reads all other inputs.
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -13,26 +13,26 @@
 namespace toto::python {
 namespace {
 
-// NumPy's type of arrays, kept for ever: modules are.
+// NumPy's array type. Never released, like the module.
 PyObject* array_type() {
   static PyObject* const type =
       nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return type;
 }
 
-// An ndarray itself: a derived type may mean more than its values, as masked arrays do.
+// Exactly ndarray: derived types such as masked arrays may mean more than their values.
 bool is_array(nb::handle given) {
   return reinterpret_cast<PyObject*>(Py_TYPE(given.ptr())) == array_type();
 }
 
-// The memory of an array of float32 or float64 in this machine's byte order, held through the
-// buffer protocol until this goes. False for anything else.
+// The memory of an array of float32 or float64 in native byte order, held through the buffer
+// protocol. False for anything else.
 class ArrayView {
  public:
   explicit ArrayView(nb::handle given) {
     if (!is_array(given)) return;
     if (PyObject_GetBuffer(given.ptr(), &buffer_, PyBUF_RECORDS_RO) != 0) {
-      PyErr_Clear();  // an array of times, say
+      PyErr_Clear();  // for example an array of times
       return;
     }
     const std::string_view format = buffer_.format != nullptr ? buffer_.format : "";
@@ -41,7 +41,7 @@ class ArrayView {
   }
   ArrayView(const ArrayView&) = delete;
   ArrayView& operator=(const ArrayView&) = delete;
-  ~ArrayView() { PyBuffer_Release(&buffer_); }  // does nothing for one that was not filled
+  ~ArrayView() { PyBuffer_Release(&buffer_); }  // does nothing for an empty buffer
 
   explicit operator bool() const { return is_double_ || is_float_; }
   bool is_double() const { return is_double_; }
@@ -55,16 +55,16 @@ class ArrayView {
   bool is_double_ = false, is_float_ = false;
 };
 
-// False for what float32 cannot hold; infinities among the input are left for others to explain.
+// False for values beyond float32 and for infinities: totocpp/_arrays.py reports those.
 bool round_to(float& rounded, double value) {
   rounded = static_cast<float>(value);
   return !std::isinf(rounded);
 }
 
-// A batch beyond this asks first whether memory suffices: totocpp/_arrays.py does.
+// Larger batches are read by totocpp/_arrays.py, which first checks the available memory.
 constexpr std::size_t kMaxItems = std::size_t{1} << 22;
 
-// The series of a batch one after another, in the memory that an earlier batch left behind.
+// The series of a batch, in the memory of an earlier batch.
 class Slots {
  public:
   explicit Slots(std::vector<Series>& series) : series_(series) {
@@ -100,7 +100,7 @@ bool read_row(const std::byte* row, Py_ssize_t stride, std::vector<float>& value
   bool fits = true;
   for (std::size_t i = 0; i < length; ++i, row += stride) {
     T value;
-    std::memcpy(&value, row, sizeof value);  // it may lie anywhere
+    std::memcpy(&value, row, sizeof value);  // may be unaligned
     fits &= round_to(values[i], value);
   }
   return fits;
@@ -130,13 +130,13 @@ bool read_number(PyObject* item, float& value) {
     value = std::numeric_limits<float>::quiet_NaN();
     return true;
   }
-  if (!PyLong_CheckExact(item)) return false;  // a bool among others
+  if (!PyLong_CheckExact(item)) return false;  // for example a bool
   const double whole = PyLong_AsDouble(item);
   if (whole == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
     return false;
   }
-  if (std::abs(whole) >= 0x1p53) return false;  // it may have been rounded already
+  if (std::abs(whole) >= 0x1p53) return false;  // may already be rounded
   return round_to(value, whole);
 }
 

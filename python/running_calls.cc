@@ -18,8 +18,8 @@ std::atomic<bool> ending = false;
 int running = 0;  // with the interpreter's lock
 std::atomic<pthread_t> main_thread;
 
-// Of the parent's threads only the one that forked is there, and Python makes it the main one. What
-// the others held nobody lets go, which nanobind would report as leaked.
+// In a forked process only the forking thread exists, and Python makes it the main one. Objects of
+// the other threads are never released; nanobind would report them as leaks.
 void forget_the_parents_threads() {
   running = 0;
   main_thread = ::pthread_self();
@@ -32,7 +32,7 @@ void end_calls() {
     const nb::gil_scoped_release released;
     std::this_thread::sleep_for(kGlance);
   }
-  // Nor what daemon threads hold, which stop wherever they are.
+  // Daemon threads stop anywhere and never release their objects either.
   const nb::object threads = nb::module_::import_("threading").attr("active_count")();
   if (nb::cast<int>(threads) > 1) nb::set_leak_warnings(false);
 }
@@ -52,7 +52,7 @@ Unlocked::~Unlocked() {
 
 bool on_main_thread() { return ::pthread_equal(main_thread, ::pthread_self()) != 0; }
 
-// What the main thread calls at exit, in a handler of its own, is answered as ever.
+// Calls of the main thread, from an exit handler, still work.
 bool must_end() { return ending && !on_main_thread(); }
 
 void end_thread() {
@@ -65,7 +65,7 @@ void bind_exit(nb::module_& module) {
   main_thread = static_cast<pthread_t>(nb::cast<std::uint64_t>(main.attr("ident")));
   ::pthread_atfork(nullptr, nullptr, &forget_the_parents_threads);
   module.def("end_calls", &end_calls,
-             "At the interpreter's exit: cancels what other threads compute and waits for them.");
+             "At the interpreter's exit: cancels the calls of other threads and waits for them.");
   nb::module_::import_("atexit").attr("register")(module.attr("end_calls"));
 }
 

@@ -1,13 +1,13 @@
-// Calls that compute without the interpreter's lock, and what becomes of them when it ends.
+// Calls that compute without the interpreter's lock, and their end when the interpreter exits.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace toto::python {
 
-// The interpreter's lock is free while this lives. An interpreter that ends takes the thread that
-// asks for the lock down by unwinding its stack, which C++ answers with abort(): so it waits, at
-// exit, until none of these is left, and threads other than its main one get no new one.
+// Releases the interpreter's lock for its lifetime. An exiting interpreter unwinds the stack of a
+// thread that asks for the lock, which makes C++ call abort(): so the exit waits until no object of
+// this class is left, and other threads than the main one cannot create new ones.
 class Unlocked {
  public:
   Unlocked();
@@ -19,11 +19,11 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-bool on_main_thread();  // where alone Python runs the handlers of signals
+bool on_main_thread();  // the only thread that runs Python's signal handlers
 
-// Is the interpreter waiting for this thread's call to end?
+// Whether the interpreter is exiting and waits for this thread's call.
 bool must_end();
-[[noreturn]] void end_thread();  // SystemExit, of which a thread says nothing
+[[noreturn]] void end_thread();  // SystemExit, which a thread does not report
 
 void bind_exit(nanobind::module_& module);
 

@@ -21,7 +21,7 @@ void empty(Forecast& forecast) {
   }
 }
 
-// Emptied forecasts that nobody holds, the latest last: it is the likeliest to be in a cache.
+// Empty forecasts for reuse; the latest is last, since it is most likely in a CPU cache.
 class Spares {
  public:
   std::shared_ptr<Forecast> take() {
@@ -47,7 +47,7 @@ class Spares {
 };
 
 Spares& spares() {
-  // Never destroyed: the interpreter may let go of its last answers after the library's statics.
+  // Never destroyed: the interpreter may free its last results after the library's statics.
   static Spares& all = *new Spares;
   return all;
 }

@@ -1,4 +1,4 @@
-// A forecast held by an answer and by the arrays made of it.
+// A forecast owned jointly by a result and its arrays.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,9 @@
 
 namespace toto::python {
 
-// When the last holder lets go, the forecast waits, emptied, for the next answer: its memory is
-// neither given to the system nor taken from it again between two calls of a kind, which costs
-// more than the rest of a call. Not much is kept, and only what small answers used. With the
-// interpreter's lock.
+// When the last owner is gone, the emptied forecast is kept for the next result: returning its
+// memory to the system and getting it again would take longer than the rest of a call. At most 64
+// small forecasts (4 MB) are kept. Needs the interpreter's lock.
 class SharedForecast {
  public:
   SharedForecast();  // an empty one

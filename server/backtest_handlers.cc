@@ -65,6 +65,7 @@ void post_backtest(const HttpCallPtr& call) {
     service.backtests.post([call, body] {
       call->guard([&] {
         BacktestFiles files = run_backtest(*call, *body);
+        // Unique: backtests run one at a time, and take longer than a tick of the clock.
         const std::string id = fmt::format("{}", Clock::now().time_since_epoch().count());
         call->service.reports.add(id, std::move(files.report_html));
         call->send({.body = std::move(files.results_json),

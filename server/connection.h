@@ -55,6 +55,8 @@ class Connections {
   bool listening_ = true;
 };
 
+// In this order; after `writing` a kept connection is `idle` again. `lingering`: the answer is sent
+// and further bytes are discarded.
 enum class ConnectionState { handshake, idle, header, body, answering, writing, lingering };
 
 // The part of a connection that other threads use.

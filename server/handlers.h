@@ -20,7 +20,8 @@ void get_status(const HttpCallPtr& call);
 void post_mode(const HttpCallPtr& call);
 std::string metrics_text(const ServiceState& service);
 
-// forecast_handlers.cc: every protocol that forecasts, and reading a CSV file.
+// forecast_handlers.cc: every protocol that forecasts, and reading a CSV file. Both run `prepare`
+// on the thread for the body's size.
 using PrepareJson = PreparedRequest (*)(const io::Json& body, const RequestLimits& limits);
 void forecast_json(const HttpCallPtr& call, PrepareJson prepare);
 template <PrepareJson prepare>

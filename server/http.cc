@@ -21,9 +21,9 @@ using asio::ip::tcp;
 using Code = boost::system::error_code;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{50};
-constexpr milliseconds kSoon{2};
-constexpr int kBacklog = 1024;
+constexpr milliseconds kTick{50};  // between two checks of all deadlines
+constexpr milliseconds kSoon{2};   // before accepting again after an eviction
+constexpr int kBacklog = 1024;     // connections the system holds before they are accepted
 
 // OpenSSL's number of the error.
 unsigned long ssl_code(const Code& error) { return static_cast<unsigned>(error.value()); }
@@ -89,6 +89,7 @@ void load_key_pair(asio::ssl::context& context, const HttpOptions& options) {
 
 }  // namespace
 
+// Threads run `io`; the acceptor and its timers have one strand, each connection another.
 struct HttpServer::Impl {
   Impl(const HttpOptions& wanted, HttpHandler& handler)
       : shared(wanted, handler), work(io.get_executor()) {

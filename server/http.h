@@ -22,7 +22,7 @@ struct HttpOptions {
   int io_threads = 2;
   std::size_t max_connections = 1024;
   std::size_t max_header_bytes = std::size_t{16} << 10;
-  std::size_t max_body = std::size_t{256} << 20;
+  std::size_t max_body = kDefaultMaxBody;
   std::size_t max_bodies = std::size_t{1} << 30;     // all requests and large answers together
   std::chrono::milliseconds idle_timeout{75'000};    // between requests
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte to the last header

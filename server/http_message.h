@@ -14,6 +14,8 @@
 
 namespace toto::server {
 
+inline constexpr std::size_t kDefaultMaxBody = std::size_t{256} << 20;  // of a request
+
 using Clock = std::chrono::steady_clock;
 
 struct HttpHeader {

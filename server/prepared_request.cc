@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "forecast_cost.h"
 #include "memory_budget.h"
 
 namespace toto::server {

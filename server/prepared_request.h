@@ -23,7 +23,7 @@ struct RequestLimits {
   int max_horizon = kMaxHorizon;
   int max_samples = kMaxSamples;
   std::size_t max_answer_bytes = std::size_t{256} << 20;  // of numbers, before they become text
-  std::size_t max_body = std::size_t{256} << 20;          // decompressed
+  std::size_t max_body = kDefaultMaxBody;                 // decompressed
   std::size_t max_memory = std::size_t{256} << 20;        // of series and paths
   // Of the series that the current thread may build: small requests wait for it.
   std::size_t max_series_bytes_here = std::numeric_limits<std::size_t>::max();

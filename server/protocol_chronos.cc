@@ -21,7 +21,7 @@ struct ChronosInput {
   std::size_t num_targets = 1;
 };
 
-// {"name": [...], ...}
+// {"name": [...], ...}, each of `length` values.
 std::map<std::string, std::vector<float>> read_covariates(const Json* value,
                                                           const std::string& where,
                                                           std::size_t length) {
@@ -43,6 +43,7 @@ void append(std::vector<float>& to, const std::vector<float>& values) {
   to.insert(to.end(), values.begin(), values.end());
 }
 
+// Fills `series`: targets first, then past covariates, then those with a known future.
 ChronosInput read_input(const Json& value, const std::string& where, int horizon, Series& series) {
   Fields fields(value, where);
   ChronosInput input;

@@ -13,8 +13,6 @@ namespace {
 
 using io::Json;
 
-constexpr int kInputSize = 4096;
-
 // A level L is the band between the quantiles (100 - L) / 200 and (100 + L) / 200.
 struct NixtlaBand {
   std::string name;               // "80"
@@ -32,6 +30,7 @@ struct NixtlaRequest {
   bool multivariate = false;
 };
 
+// The lengths of the series; their sum must be `total`.
 std::vector<std::size_t> read_sizes(const Json& value, std::size_t total,
                                     const RequestLimits& limits) {
   std::vector<std::size_t> sizes;
@@ -202,6 +201,7 @@ struct AnswerPart {
   std::size_t forecast = 0, variate = 0, steps = 0;
 };
 
+// One array with the steps of all parts. `values` is [row][variate][step].
 void write_rows(io::JsonWriter& json, const std::vector<AnswerPart>& parts,
                 const ForecastAnswer& answer, const std::vector<float> Forecast::* values,
                 std::size_t row) {
@@ -260,6 +260,7 @@ struct WindowCut {
   std::size_t index = 0, end = 0, steps = 0;
 };
 
+// Of series `index` cut at `end`.
 SeriesShape shape_of(const NixtlaRequest& request, std::size_t index, std::size_t end) {
   return {.num_variates = 1 + request.x[index].size(),
           .length = end,
@@ -340,12 +341,11 @@ void refuse_multivariate(const NixtlaRequest& request) {
   }
 }
 
-// Steps that a model forecasts exactly without feeding anything back, one patch if it knows no
-// limit.
+// The steps that a model forecasts exactly in one pass; one patch if it has no limit.
 int history_window(const ModelFacts& facts) { return facts.block > 0 ? facts.block : facts.patch; }
 
-// One window after the other over all of a series but its beginning. The last one is shorter, and
-// the future of no feature is known beyond it: here features are known up to each window.
+// Consecutive windows over a series, except its beginning. The last one is shorter, and no feature
+// has a known future beyond it: features are therefore known only up to each window.
 HistoryWindows cover_history(PreparedRequest& prepared, NixtlaRequest& request,
                              const RequestLimits& limits) {
   const int window = history_window(limits.facts);
@@ -501,7 +501,7 @@ PreparedRequest prepare_nixtla_anomaly_detection(const Json& body, const Request
 std::string nixtla_model_params(const ModelFacts& facts) {
   io::JsonWriter json(io::JsonLayout::compact);
   json.begin_object().key("detail").begin_object();
-  json.field("input_size", kInputSize).field("horizon", history_window(facts));
+  json.field("input_size", ForecastOptions().max_context).field("horizon", history_window(facts));
   json.end_object().end_object();
   return json.take();
 }

@@ -22,21 +22,22 @@ constexpr std::size_t kMaxInputs = 16;
 // 10^5 variates of 10^6 steps; a body is smaller anyway.
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;
 
-enum class TensorType { fp32, fp64, boolean, int64 };
-struct TensorTypeName {
+// Data types of the protocol, their names and sizes in bytes.
+enum class OipType { fp32, fp64, boolean, int64 };
+struct OipTypeRow {
   std::string_view name;
-  TensorType type;
+  OipType type;
   std::size_t bytes;
 };
-constexpr std::array<TensorTypeName, 4> kTypes = {{{"FP32", TensorType::fp32, 4},
-                                                   {"FP64", TensorType::fp64, 8},
-                                                   {"BOOL", TensorType::boolean, 1},
-                                                   {"INT64", TensorType::int64, 8}}};
+constexpr std::array<OipTypeRow, 4> kTypes = {{{"FP32", OipType::fp32, 4},
+                                               {"FP64", OipType::fp64, 8},
+                                               {"BOOL", OipType::boolean, 1},
+                                               {"INT64", OipType::int64, 8}}};
 
-// An input tensor: its bytes in the body, or its JSON.
+// An input tensor: its bytes in the body, or its JSON. Points into the body.
 struct InputTensor {
   std::string name;
-  TensorTypeName type;
+  OipTypeRow type;
   std::vector<std::size_t> shape;
   std::size_t count = 1;
   std::string_view bytes;  // empty if it is JSON
@@ -90,7 +91,7 @@ InputTensor read_tensor(const Json& value, const std::string& where, BinaryPart&
   tensor.name = text_of(fields.need("name"), fields.where("name"));
   const std::string type = text_of(fields.need("datatype"), fields.where("datatype"));
   const auto known = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const TensorTypeName& item) { return item.name == type; });
+                                  [&](const OipTypeRow& item) { return item.name == type; });
   if (known == kTypes.end()) {
     fail(ErrorCode::invalid_argument, "{}.datatype is {}, expected FP32, FP64, BOOL or INT64",
          where, quoted(type));
@@ -124,6 +125,7 @@ InputTensor read_tensor(const Json& value, const std::string& where, BinaryPart&
   return tensor;
 }
 
+// The body may not be aligned: values are copied, not cast in place.
 template <typename From, typename To>
 std::vector<To> from_bytes(const InputTensor& tensor) {
   std::vector<To> values(tensor.count);
@@ -159,15 +161,15 @@ std::vector<const Json*> elements_of(const InputTensor& tensor) {
   return items;
 }
 
-void require_type(const InputTensor& tensor, TensorType type, std::string_view expected) {
+void require_type(const InputTensor& tensor, OipType type, std::string_view expected) {
   if (tensor.type.type == type) return;
   fail(ErrorCode::invalid_argument, "the input {} has datatype {}, expected {}",
        quoted(tensor.name), tensor.type.name, expected);
 }
 
 std::vector<float> floats_of(const InputTensor& tensor) {
-  const bool is_double = tensor.type.type == TensorType::fp64;
-  if (!is_double) require_type(tensor, TensorType::fp32, "FP32");
+  const bool is_double = tensor.type.type == OipType::fp64;
+  if (!is_double) require_type(tensor, OipType::fp32, "FP32");
   if (tensor.data == nullptr) {
     return is_double ? from_bytes<double, float>(tensor) : from_bytes<float, float>(tensor);
   }
@@ -182,7 +184,7 @@ std::vector<float> floats_of(const InputTensor& tensor) {
 }
 
 std::vector<std::uint8_t> flags_of(const InputTensor& tensor) {
-  require_type(tensor, TensorType::boolean, "BOOL");
+  require_type(tensor, OipType::boolean, "BOOL");
   std::vector<std::uint8_t> flags;
   if (tensor.data == nullptr) {
     flags = from_bytes<std::uint8_t, std::uint8_t>(tensor);
@@ -198,7 +200,7 @@ std::vector<std::uint8_t> flags_of(const InputTensor& tensor) {
 }
 
 std::vector<std::int64_t> integers_of(const InputTensor& tensor) {
-  require_type(tensor, TensorType::int64, "INT64");
+  require_type(tensor, OipType::int64, "INT64");
   if (tensor.data == nullptr) return from_bytes<std::int64_t, std::int64_t>(tensor);
   std::vector<std::int64_t> values;
   for (const Json* item : elements_of(tensor)) {
@@ -254,7 +256,7 @@ std::vector<RequestedOutput> read_outputs(const Json* value, bool binary) {
   return outputs;
 }
 
-// The answer's numbers in the order of its shape.
+// The numbers of an output, row-major in its shape.
 struct OutputTensor {
   std::vector<std::size_t> shape;
   std::vector<float> values;
@@ -353,6 +355,7 @@ void read_parameters(const Json& value, const RequestLimits& limits, PreparedReq
   fields.finish();
 }
 
+// Splits the tensors [batch, variates, time] into one series per batch entry.
 void fill_series(const InputTensor& target, const InputTensor* mask, const InputTensor* ids,
                  PreparedRequest& prepared) {
   const std::vector<float> values = floats_of(target);

@@ -34,13 +34,6 @@ std::vector<std::string> columns_of(const tables::InputData& data, std::string_v
   return names;
 }
 
-void write_texts(io::JsonWriter& json, std::string_view name,
-                 const std::vector<std::string>& texts) {
-  json.key(name).begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
-}
-
 void write_series(io::JsonWriter& json, const tables::InputSeries& series) {
   const tables::TimeAxis& axis = *series.axis;
   json.begin_object().field("id", series.id);

@@ -1,7 +1,6 @@
 #include "request_fields.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "io/csv.h"
+#include "settings/forecast_settings.h"
 
 namespace toto::server {
 
@@ -94,112 +94,61 @@ std::vector<float> values_of(const Json& value, const std::string& where) {
   return values;
 }
 
-std::vector<double> levels_of(const Json& value, const std::string& where) {
-  std::vector<double> levels;
-  const auto add = [&](double level) {
-    if (!(level > 0 && level < 1)) {
-      fail(ErrorCode::invalid_argument, "{} holds {}, expected levels strictly between 0 and 1",
-           where, level);
-    }
-    levels.push_back(level);
-  };
-  constexpr std::size_t kMostLevels = 1000;
-  if (value.kind == Json::Kind::string) {
-    std::string_view rest = value.string;
-    while (!rest.empty()) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      const std::string_view part = trimmed(rest.substr(0, comma));
-      double level = 0;
-      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), level);
-      if (error != std::errc() || end != part.data() + part.size()) {
-        fail(ErrorCode::invalid_argument, "{} holds {}, expected levels such as \"0.1,0.5,0.9\"",
-             where, quoted(part));
-      }
-      add(level);
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
-    }
-  } else {
-    for (const Json& item : list_of(value, where)) add(number_of(item, where));
-  }
-  if (levels.size() > kMostLevels) {
-    fail(ErrorCode::invalid_argument, "{} has {} levels, expected at most {}", where, levels.size(),
-         kMostLevels);
-  }
-  return levels;
-}
-
 namespace {
 
-// Prefixes the library parser's error with the field's name.
-template <typename Parse>
-auto parse_field(const Json& value, const std::string& where, const Parse& parse) {
-  const std::string text = text_of(value, where);
-  try {
-    return parse(text);
-  } catch (const Error& error) {
-    fail(ErrorCode::invalid_argument, "{}: {}", where, error.what());
-  }
+// The row of an option, read under the name that the protocol has for it.
+void take_row(Fields& fields, std::string_view name, const settings::ForecastField& row,
+              const RequestLimits& limits, settings::ForecastSettings& target) {
+  const Json* value = fields.take(name);
+  if (value == nullptr) return;
+  settings::Given given{.value = *value, .origin = fields.where(name), .typed = true};
+  if (row.name == "horizon") given.high = limits.max_horizon;
+  if (row.name == "samples") given.high = limits.max_samples;
+  if (row.name == "seed")
+    given.high = static_cast<double>(std::numeric_limits<std::int64_t>::max());
+  read(row, given, target);
+}
+
+void take_option(Fields& fields, std::string_view name, std::string_view option,
+                 const RequestLimits& limits, ForecastOptions& options) {
+  settings::ForecastSettings target{.options = std::move(options)};
+  take_row(fields, name, *settings::find(settings::forecast_fields(), option), limits, target);
+  options = std::move(target.options);
 }
 
 }  // namespace
 
+std::vector<double> levels_of(const Json& value, const std::string& where) {
+  settings::ForecastSettings target;
+  read(*settings::find(settings::forecast_fields(), "quantiles"),
+       {.value = value, .origin = where, .typed = true}, target);
+  return target.options.quantiles;
+}
+
 void take_horizon(Fields& fields, std::string_view name, const RequestLimits& limits,
                   ForecastOptions& options) {
-  const Json* value = fields.take(name);
-  if (value == nullptr) return;
-  options.horizon =
-      static_cast<int>(whole_number(*value, fields.where(name), 1, limits.max_horizon));
+  take_option(fields, name, "horizon", limits, options);
 }
 
 void take_quantiles(Fields& fields, std::string_view name, ForecastOptions& options) {
-  if (const Json* value = fields.take(name)) {
-    options.quantiles = levels_of(*value, fields.where(name));
-  }
+  take_option(fields, name, "quantiles", {}, options);
 }
 
 void take_samples(Fields& fields, std::string_view name, const RequestLimits& limits,
                   ForecastOptions& options) {
-  const Json* value = fields.take(name);
-  if (value == nullptr) return;
-  options.num_samples =
-      static_cast<int>(whole_number(*value, fields.where(name), 1, limits.max_samples));
+  take_option(fields, name, "samples", limits, options);
 }
 
 void take_seed(Fields& fields, ForecastOptions& options) {
-  if (const Json* value = fields.take("seed")) {
-    options.seed = static_cast<std::uint64_t>(
-        whole_number(*value, fields.where("seed"), 0, std::numeric_limits<std::int64_t>::max()));
-  }
+  take_option(fields, "seed", "seed", {}, options);
 }
 
 void take_options(Fields& fields, const RequestLimits& limits, ForecastOptions& options) {
-  take_horizon(fields, "horizon", limits, options);
-  if (const Json* value = fields.take("context")) {
-    options.max_context = static_cast<int>(
-        whole_number(*value, fields.where("context"), 1, std::numeric_limits<int>::max()));
+  settings::ForecastSettings target{.options = std::move(options)};
+  for (const settings::ForecastField& row : settings::forecast_fields()) {
+    if ((row.doors & settings::kHttp) != 0) take_row(fields, row.name, row, limits, target);
   }
-  take_quantiles(fields, "quantiles", options);
-  take_samples(fields, "samples", limits, options);
-  if (const Json* value = fields.take("decode")) {
-    options.decode = parse_field(*value, fields.where("decode"), parse_decode);
-  }
-  if (const Json* value = fields.take("missing")) {
-    options.missing = parse_field(*value, fields.where("missing"), parse_missing);
-  }
-  if (const Json* value = fields.take("point")) {
-    options.point = parse_field(*value, fields.where("point"), parse_point);
-  }
-  take_seed(fields, options);
-  if (const Json* value = fields.take("independent_streams")) {
-    options.independent_streams = flag_of(*value, fields.where("independent_streams"));
-  }
-  if (const Json* value = fields.take("emit")) {
-    if (text_of(*value, fields.where("emit")) != "samples") {
-      fail(ErrorCode::invalid_argument, "{} is {}, expected \"samples\"", fields.where("emit"),
-           io::described(*value));
-    }
-    options.keep_samples = true;
-  }
+  options = std::move(target.options);
 }
 
 HttpResponse json_response(io::JsonWriter& json) { return {.body = json.take()}; }

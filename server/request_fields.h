@@ -50,8 +50,7 @@ void take_quantiles(Fields& fields, std::string_view name, ForecastOptions& opti
 void take_samples(Fields& fields, std::string_view name, const RequestLimits& limits,
                   ForecastOptions& options);
 void take_seed(Fields& fields, ForecastOptions& options);
-// The options of the command line, as far as `fields` has them: horizon, context, quantiles,
-// samples, decode, point, missing, seed, independent_streams, emit.
+// Every option of the table that HTTP has (settings/forecast_settings.cc), by its own name.
 void take_options(Fields& fields, const RequestLimits& limits, ForecastOptions& options);
 
 HttpResponse json_response(io::JsonWriter& json);

@@ -12,6 +12,7 @@
 
 namespace toto::server {
 
+// One row of the table; a new route is a new row and its handler.
 struct Route {
   std::string_view method;
   std::string_view pattern;  // "/v1/sessions/{id}/append"

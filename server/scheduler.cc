@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "forecast_cost.h"
+#include "workers.h"
 
 namespace toto::server {
 namespace {
@@ -40,6 +40,15 @@ Error deadline_error() {
 }
 
 }  // namespace
+
+double forecast_cost(double num_variates, double length, const ForecastOptions& options,
+                     const ModelFacts& facts) {
+  // At this distance looking back costs as much as everything else done for a value.
+  constexpr double kLookBack = 1 << 14;
+  const double context = std::min(length, static_cast<double>(options.max_context));
+  const double values = context + std::max(planned_paths(options, facts), 1) * options.horizon;
+  return num_variates * values * (1 + (context + options.horizon + num_variates) / kLookBack);
+}
 
 LaneKind lane_for_cost(double cost) {
   return cost > kMaxFastCost ? LaneKind::slow : LaneKind::fast;
@@ -195,10 +204,8 @@ void Scheduler::watch() {
       for (const ModeSwitchDone& done : given_up) done(shutdown_error());
       late.clear();
       lock.lock();
-    } else if (next_deadline_ == Clock::time_point::max()) {
-      wake_watch_.wait(lock);
     } else {
-      wake_watch_.wait_until(lock, next_deadline_);
+      wait_until(wake_watch_, lock, next_deadline_);
     }
   }
 }
@@ -214,7 +221,7 @@ std::size_t Scheduler::depth() const {
          slow_lane_.num_running;
 }
 
-// Engines are loaded on the quick thread; the slow one follows.
+// The loop of a lane's thread. Engines are loaded on the fast lane; the slow lane adopts them.
 void Scheduler::run(EngineLane& lane) {
   const bool loads = &lane == &fast_lane_;
   for (;;) {

@@ -52,8 +52,12 @@ struct ActiveEngine {
   ModelFacts facts() const;  // before an engine is loaded those of a patch of one step
 };
 
+// The cost of a forecast, known before it is made: values the network reads or draws, weighted by
+// how far back each looks. Prices and lanes use only this rule.
+double forecast_cost(double num_variates, double length, const ForecastOptions& options,
+                     const ModelFacts& facts);
 enum class LaneKind { fast, slow };
-LaneKind lane_for_cost(double cost);  // in the unit of forecast_cost
+LaneKind lane_for_cost(double cost);
 // Sets the priority of the calling thread and of the threads it starts later.
 void lower_priority(int nice);
 inline constexpr int kSlowPriority = 10;  // about a tenth of the CPU time when all cores are busy
@@ -89,7 +93,7 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Error(overloaded) if the queue is full, Error(cancelled) when stopping.
-  void submit(QueuedForecast job);
+  void submit(QueuedForecast forecast);
   // A running task checks its deadline itself.
   void submit(EngineTask task, LaneKind kind, ClientGone gone, Clock::time_point deadline,
               ForecastDone done);

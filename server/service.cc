@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "forecast_cost.h"
 #include "handlers.h"
 #include "router.h"
 
@@ -77,15 +76,6 @@ void Service::cancel_all() {
 }
 
 std::string Service::metrics() const { return metrics_text(state_); }
-
-std::vector<std::string> Service::route_names() {
-  std::vector<std::string> names;
-  names.reserve(routes().size());
-  for (const Route& route : routes()) {
-    names.push_back(fmt::format("{} {}", route.method, route.pattern));
-  }
-  return names;
-}
 
 std::optional<std::size_t> Service::find_route(const HttpRequest& request) const {
   return server::find_route(request.method, request.path);

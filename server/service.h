@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "http.h"
 #include "service_state.h"
@@ -35,8 +34,6 @@ class Service final : public HttpHandler {
   Scheduler& scheduler() { return *state_.scheduler; }
   ShadowState shadow_state() const { return state_.shadow->state(); }
   std::string metrics() const;
-  // "POST /v1/sessions/{id}/append", one per route.
-  static std::vector<std::string> route_names();
 
  private:
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "body_reader.h"
-#include "forecast_cost.h"
 #include "handlers.h"
 #include "protocol_v1.h"
 #include "service_state.h"
@@ -69,6 +68,14 @@ std::int64_t run_session(ServiceState& service, StreamSession& session,
   return wanted.options ? 1 : 0;
 }
 
+ForecastOptions read_options(Fields& fields, const RequestLimits& limits) {
+  ForecastOptions options;
+  options.seed = limits.seed;
+  take_options(fields, limits, options);
+  return options;
+}
+
+// Queues the request in the session's lane; the answer is written by a worker.
 void queue_session(const HttpCallPtr& call, const std::shared_ptr<StreamSession>& session,
                    SessionRequest wanted) {
   ServiceState& service = call->service;
@@ -141,9 +148,7 @@ void post_append(const HttpCallPtr& call) {
       return too_large;
     }
     sessions.reserve(session->id, sizeof(float) * wanted.values.size());
-    ForecastOptions options;
-    options.seed = limits.seed;
-    take_options(fields, limits, options);
+    ForecastOptions options = read_options(fields, limits);
     if (const Json* end = fields.take("end")) wanted.end = text_of(*end, "end");
     fields.finish();
     if (wanted.end && wanted.values.empty()) {
@@ -161,9 +166,7 @@ void post_session_forecast(const HttpCallPtr& call) {
     const auto session = call->service.sessions.find(call->path_values[0]);
     const Json body = io::parse_json(call->request.body, "the request");
     Fields fields(body, "");
-    ForecastOptions options;
-    options.seed = limits.seed;
-    take_options(fields, limits, options);
+    ForecastOptions options = read_options(fields, limits);
     fields.finish();
     queue_session(call, session,
                   {.options = std::move(options), .reports_point = body.find("point") != nullptr});

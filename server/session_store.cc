@@ -105,6 +105,7 @@ void SessionStore::check_room(std::size_t bytes) const {
 void SessionStore::reserve(std::string_view id, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = locate(id);
+  // The history keeps at most max_history_bytes: older points are dropped.
   const std::size_t before = found->bytes;
   const std::size_t after = std::max(before, std::min(before + bytes, limits_.max_history_bytes));
   check_room(after - before);

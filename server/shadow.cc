@@ -37,7 +37,7 @@ std::vector<float> first_steps(const std::vector<float>& rows, int horizon, int 
 }
 
 // Adds up |a - b| and |b|.
-struct Sums {
+struct DeviationSums {
   double difference = 0, size = 0, count = 0;
   void add(std::span<const float> a, std::span<const float> b) {
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -56,7 +56,7 @@ double deviation(const Series& series, const Forecast& live, const Forecast& ref
   const auto num_variates = static_cast<std::size_t>(reference.num_variates);
   double worst = 0;
   for (std::size_t variate = 0; variate < num_variates; ++variate) {
-    Sums sums;
+    DeviationSums sums;
     // Rows of the variate: [variate][step], and [quantile][variate][step].
     const auto add = [&](const std::vector<float>& a, const std::vector<float>& b) {
       for (std::size_t at = variate * horizon; at < b.size(); at += num_variates * horizon) {
@@ -167,9 +167,9 @@ void Shadow::run() {
   }
 }
 
-// Compares only the steps that are computed exactly. Beyond it paths are sampled, and a
-// rounding difference in one draw changes the rest of its path. A forecast sampled from its first
-// step is repeated without sampling, on the live engine too.
+// Compares only the steps that are computed exactly. Later steps are sampled, and a rounding
+// difference in one draw changes the rest of its path. A forecast sampled from its first step on is
+// repeated without sampling, on the live engine too.
 double Shadow::compare(const Engine& reference, const ShadowCheck& check) const {
   const int horizon = check.options.horizon;
   const int steps = reference.model().facts.exact_steps(horizon);

@@ -24,7 +24,7 @@ Telemetry::Gauges gauges(const ServiceState& service) {
 
 std::string status_json(const ServiceState& service) {
   const Telemetry::Gauges now = gauges(service);
-  const Telemetry::Latency latency = service.telemetry.latency();
+  const Telemetry::ForecastLatency latency = service.telemetry.latency();
   io::JsonWriter json;
   json.begin_object();
   json.field("status", now.active.engine ? "ok" : "loading").field("version", version());

@@ -134,7 +134,7 @@ void Telemetry::batch(std::size_t num_series) {
   batch_sum_ += num_series;
 }
 
-Telemetry::Latency Telemetry::latency() const {
+Telemetry::ForecastLatency Telemetry::latency() const {
   const std::lock_guard lock(mutex_);
   return {forecasting_.quantile(0.5), forecasting_.quantile(0.95), forecasting_.quantile(0.99),
           forecasting_.count()};

@@ -64,11 +64,11 @@ class Telemetry {
     double uptime_seconds = 0;
   };
   std::string prometheus(const Gauges& gauges) const;
-  struct Latency {
+  struct ForecastLatency {  // seconds
     double p50 = 0, p95 = 0, p99 = 0;
     std::uint64_t count = 0;
   };
-  Latency latency() const;  // of all forecasting routes
+  ForecastLatency latency() const;  // of all forecasting routes
   std::int64_t num_forecasts() const { return forecasts_; }
   std::int64_t num_errors() const;  // not counting clients that left
 
@@ -78,6 +78,7 @@ class Telemetry {
   std::map<std::pair<std::string, int>, std::uint64_t> requests_;
   LatencyHistogram forecasting_;
   std::map<std::string, std::uint64_t, std::less<>> errors_;
+  // Bucket limits, in series.
   static constexpr std::array<int, 7> kBatchBounds = {1, 2, 4, 8, 16, 32, 64};
   std::array<std::uint64_t, kBatchBounds.size() + 1> batches_ = {};
   std::uint64_t num_batches_ = 0, batch_sum_ = 0;

@@ -5,6 +5,15 @@
 
 namespace toto::server {
 
+void wait_until(std::condition_variable& wake, std::unique_lock<std::mutex>& lock,
+                Clock::time_point time) {
+  if (time == Clock::time_point::max()) {  // wait_until would overflow
+    wake.wait(lock);
+  } else {
+    wake.wait_until(lock, time);
+  }
+}
+
 Workers::Workers(int num_threads, std::size_t max_queued) : max_queued_(max_queued) {
   for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
   threads_.emplace_back([this] { watch(); });
@@ -74,10 +83,8 @@ void Workers::watch() {
       for (const WorkerTask& task : late) task.deadline.late();
       late.clear();
       lock.lock();
-    } else if (next_deadline_ == Clock::time_point::max()) {
-      wake_watch_.wait(lock);
     } else {
-      wake_watch_.wait_until(lock, next_deadline_);
+      wait_until(wake_watch_, lock, next_deadline_);
     }
   }
 }

@@ -13,6 +13,10 @@
 
 namespace toto::server {
 
+// Waits for a notification, or until `time`; time_point::max() is never.
+void wait_until(std::condition_variable& wake, std::unique_lock<std::mutex>& lock,
+                Clock::time_point time);
+
 // Thread safe. Tasks start in order, each on one of the threads; they must not throw.
 class Workers {
  public:

@@ -1,5 +1,5 @@
-// Replaces the global allocation functions of a test binary: counts, and makes one of them fail.
-// Include it in exactly one file of the binary.
+// Counts allocations, and makes one of them fail: allocation_hook.cc replaces the global allocation
+// functions of the program it is linked into.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,46 +60,3 @@ int fail_each_allocation(const Action& action) {
 }
 
 }  // namespace toto::testing
-
-// Not inlined: g++ would take the malloc and free inside for a mismatched pair.
-// NOLINTBEGIN: the signatures are the standard's
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  return toto::testing::allocate_or_throw(size, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new[](std::size_t size) {
-  return toto::testing::allocate_or_throw(size, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return toto::testing::allocate(size, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return toto::testing::allocate(size, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return toto::testing::allocate_or_throw(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment,
-                                     const std::nothrow_t&) noexcept {
-  return toto::testing::allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t,
-                                       const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-// NOLINTEND

@@ -11,6 +11,9 @@
 
 namespace toto::backtest {
 
+// How near a figure worked out on paper must be: rounding alone.
+inline constexpr double kExact = 1e-12;
+
 struct Row {
   double open, high, low, close;
 };

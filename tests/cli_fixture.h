@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "io/json.h"
 #include "io_fixture.h"
 #include "tables/timestamps.h"
@@ -57,7 +58,8 @@ class CliTest : public ::testing::Test {
   };
 
   // Standard input is `input`; the working directory is the temporary folder. Run by root, `nobody`
-  // runs the command as a user without rights.
+  // runs the command as a user without rights, also from a folder that this user may not enter: the
+  // program is opened before the rights go.
   Running start(const std::vector<std::string>& arguments, const Environment& environment = {},
                 std::string_view input = {}, bool nobody = false) {
     const std::string number = std::to_string(++num_runs_);
@@ -79,6 +81,7 @@ class CliTest : public ::testing::Test {
     const std::vector<char*> argv = pointers(words), envp = pointers(variables);
     const pid_t pid = fork();
     if (pid == 0) {  // only what is safe after a fork
+      const int program = open(argv[0], O_RDONLY | O_CLOEXEC);
       const auto redirect = [](const std::string& path, int flags, int fd) {
         const int file = open(path.c_str(), flags, 0666);
         return file >= 0 && dup2(file, fd) == fd;
@@ -88,6 +91,7 @@ class CliTest : public ::testing::Test {
           (nobody && getuid() == 0 && setuid(65534) != 0)) {
         _exit(126);
       }
+      if (nobody) fexecve(program, argv.data(), envp.data());
       execve(argv[0], argv.data(), envp.data());
       _exit(127);
     }

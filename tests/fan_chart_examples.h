@@ -49,6 +49,10 @@ inline std::vector<float> wave(std::size_t count, double scale = 1, double offse
 
 inline std::string html_of(const FanChart& chart) { return fan_chart_html({&chart, 1}, "Page"); }
 
+inline bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
 // The text between the n-th `before` and the `after` that follows it.
 inline std::string between(const std::string& text, const std::string& before,
                            const std::string& after, int n = 0) {

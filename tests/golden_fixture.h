@@ -2,8 +2,11 @@
 // goldens, and a small one made from nothing.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -165,5 +168,65 @@ struct MadeGolden {
     file.save();
   }
 };
+
+// A change to the weights of a model.
+struct WeightChange {
+  const char* name;
+  std::function<void(TensorFile&)> change;
+};
+
+// The name of the first or last tensor whose name contains `part`.
+inline std::string layer_tensor(const TensorFile& file, std::string_view part, bool last) {
+  std::string found;
+  for (const TensorFile::Tensor& tensor : file.tensors) {
+    if (tensor.info.name.find(part) == std::string::npos) continue;
+    if (found.empty() || (last ? tensor.info.name > found : tensor.info.name < found)) {
+      found = tensor.info.name;
+    }
+  }
+  return found;
+}
+
+// Changes that move every output of the network.
+inline std::vector<WeightChange> weight_changes() {
+  const auto zero = [](float& weight) { weight = 0; };
+  return {
+      {"largest weight of an attention output matrix by 1e-2",
+       [](TensorFile& file) {
+         TensorFile::Tensor& tensor = file[layer_tensor(file, "attention.wO.weight", false)];
+         std::vector<float> weights = tensor.values<float>();
+         *std::max_element(weights.begin(), weights.end(),
+                           [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
+         tensor.set(weights);
+       }},
+      {"a whole tensor by 1e-3",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "mlp.0.weight", true)].edit<float>(
+             [](float& weight) { weight *= 1.001F; });
+       }},
+      {"two tensors swapped",
+       [](TensorFile& file) {
+         std::swap(file[layer_tensor(file, "attention.wO.weight", false)].bytes,
+                   file[layer_tensor(file, "attention.wO.weight", true)].bytes);
+       }},
+      {"the last layer zeroed",
+       [zero](TensorFile& file) {
+         for (const char* part :
+              {"attention.wO.weight", "attention.wO.bias", "mlp.2.weight", "mlp.2.bias"}) {
+           file[layer_tensor(file, part, true)].edit<float>(zero);
+         }
+       }},
+      {"a norm by 1e-4",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "norm1.scale", false)].edit<float>(
+             [](float& weight) { weight *= 1.0001F; });
+       }},
+      {"one output bias",
+       [](TensorFile& file) {
+         file[layer_tensor(file, "unembed.bias", true)].edit<float>(
+             [](float& weight) { weight += 1e-4F; });
+       }},
+  };
+}
 
 }  // namespace toto::validate

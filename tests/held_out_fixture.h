@@ -1,5 +1,4 @@
-// Small symbols and a small model for tests of what judges modes by held-out values, and what a
-// report found.
+// For tests of compare-modes and stress: small symbols, a small model, and lookups in a report.
 #pragma once
 
 #include <set>
@@ -28,19 +27,48 @@ using Names = std::set<std::string>;
 
 inline Names failed_in(const JudgedReport& report) {
   Names names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) names.insert(check.name);
   }
   return names;
 }
 
 inline std::string detail_of(const JudgedReport& report, const std::string& name) {
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (check.name == name) return check.detail;
   }
   return "no check " + name;
 }
 
 inline bool is(const EngineOptions& options, Mode mode) { return options.mode == mode; }
+
+inline void expect_zeros_caught(const Names& failed) {
+  for (const char* mode : {"reference", "default", "reduce-overhead", "max-autotune"}) {
+    EXPECT_TRUE(failed.contains(std::string("network/") + mode)) << mode;
+    EXPECT_TRUE(failed.contains(std::string("answers/") + mode)) << mode;
+  }
+}
+
+// One symbol with too few values is named; no symbol at all is a wrong argument.
+template <typename Options, typename Report>
+void expect_refused_without_targets(Options options, std::size_t too_few,
+                                    Report (*run)(const Options&)) {
+  options.symbols[1].values.resize(too_few);
+  ErrorCode code{};
+  EXPECT_NE(testing::error_of([&] { (void)run(options); }, &code).find("\"TWO\""),
+            std::string::npos);
+  EXPECT_EQ(code, ErrorCode::corrupt_file);
+  options.symbols.clear();
+  (void)testing::error_of([&] { (void)run(options); }, &code);
+  EXPECT_EQ(code, ErrorCode::invalid_argument);
+}
+
+template <typename Options, typename Report>
+void expect_cancellable(Options options, Report (*run)(const Options&)) {
+  options.cancelled = [] { return true; };
+  ErrorCode code{};
+  (void)testing::error_of([&] { (void)run(options); }, &code);
+  EXPECT_EQ(code, ErrorCode::cancelled);
+}
 
 }  // namespace toto::validate

@@ -1,4 +1,4 @@
-// What the tests of src/io share: a folder of their own, and the two halves of every error.
+// Shared by tests: a temporary folder, file contents, and checks of error messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +66,11 @@ void expect_error(ErrorCode code, std::initializer_list<std::string_view> fragme
   }
 }
 
-// Seconds of this thread's work so far: what others do on the machine does not count.
+// Above any time that the work of a test takes, however busy the machine is. How fast it is, is
+// measured by bench/time_gate.cc.
+inline constexpr double kHangSeconds = 60;
+
+// CPU seconds of this thread: other load on the machine does not count.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli_fixture.h"
-#include "eventually.h"
 
 namespace toto::cli {
 

@@ -165,6 +165,10 @@ inline std::string request_text(std::string_view method, std::string_view path,
   return text += body;
 }
 
+// A request that is answered immediately.
+inline const std::string kForecast =
+    R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7, 8, 9]}], "horizon": 4})";
+
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {

@@ -1,41 +1,22 @@
-// Small seeded models and series for tests, in a folder that goes away with the test.
+// Small seeded models and series for tests, in a temporary folder.
 #pragma once
-
-#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "io_fixture.h"
 #include "toto/toto.h"
 #include "toto1_models.h"
 
 namespace toto::testing {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "toto-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
+using io::TemporaryFolder;
 
- private:
-  std::string path_;
-};
-
-// Two variates' worth of everything: time- and space-wise layers, several heads and components.
+// A small model with time- and space-wise layers, several heads and components.
 inline Toto1Config small_config() {
   Toto1Config config;
   config.patch_size = 8;
@@ -74,20 +55,14 @@ inline Series walk(unsigned seed, int length, int num_variates = 1,
   return series;
 }
 
-inline std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+inline std::string text_of(const std::string& path) { return io::contents_of(path); }
 
 inline void write_text(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// The sentence of the Error that `action` throws; fails the caller's expectations if it throws
-// none.
+// The message of the Error that `action` throws; "no error" if it throws none.
 template <typename Action>
 std::string error_of(const Action& action, ErrorCode* code = nullptr) {
   try {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/make_model.h"
-#include "model/toto1/config.h"
+#include "model/random_model.h"
 #include "model/toto1/toto1.h"
+#include "model/toto1/toto1_config.h"
 
 namespace toto {
 

@@ -1,6 +1,7 @@
-// Engines with one thing wrong with them, and what verify says about them.
+// Engines with a single fault, and lookups in the report of verify.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -11,20 +12,20 @@
 #include <vector>
 
 #include "trace_values.h"
-#include "validate/verify.h"
+#include "validate/verification.h"
 
 namespace toto::validate {
 
-// What is wrong with an engine: each hook sees how the engine was asked for and changes its answer.
+// A fault of an engine: each hook gets the engine's options and changes its answer.
 struct Fault {
   std::function<void(const EngineOptions&)> on_load = {};
   std::function<void(const EngineOptions&, const Series&, Trace&)> on_trace = {};
   std::function<void(const EngineOptions&, std::span<const Series>, std::vector<Forecast>&)>
       on_forecast = {};
   std::function<std::string(const EngineOptions&, std::string)> cache_name = {};
-  // Changes what the engine is asked for, before it is.
+  // Changes a request before the engine gets it.
   std::function<void(const EngineOptions&, ForecastOptions&)> on_request = {};
-  // Replans that show up once the warm-up is over.
+  // Replans after the warm-up.
   std::function<std::int64_t(const EngineOptions&)> on_warm_up = {};
   std::int64_t replans = 0;
 };
@@ -57,7 +58,7 @@ class FaultyRunner final : public Runner {
     warm_ = true;
   }
   std::int64_t replans() const override {
-    // All at the second question after warm-up: the first one is what later ones are counted from.
+    // All at the second query after warm-up: later ones are counted from the first.
     const std::int64_t late =
         warm_ && ++asked_ > 1 && fault_.on_warm_up ? fault_.on_warm_up(options_) : 0;
     return inner_->replans() + fault_.replans + late;
@@ -110,7 +111,7 @@ inline Fault slowed(Mode mode, int horizon) {
               }};
 }
 
-// Calls change(values) for everything the network itself says in a trace.
+// Calls change(values) for every array of a trace that the network computes.
 template <typename Change>
 void change_network(Trace& trace, const Change& change) {
   for (TraceArray& array : trace.arrays) {
@@ -118,16 +119,39 @@ void change_network(Trace& trace, const Change& change) {
   }
 }
 
-inline std::vector<std::string> failed_names(const Report& report) {
+// Calls change(value) for every number of the forecasts.
+template <typename Change>
+void change_numbers(std::vector<Forecast>& forecasts, const Change& change) {
+  for (Forecast& forecast : forecasts) {
+    for (auto* values : {&forecast.mean, &forecast.median, &forecast.point, &forecast.quantiles,
+                         &forecast.samples}) {
+      for (float& value : *values) change(value);
+    }
+  }
+}
+
+// Zeros instead of everything the network computes, in every mode.
+inline Fault zeroed() {
+  return {.on_trace =
+              [](const EngineOptions&, const Series&, Trace& trace) {
+                change_network(trace, [](auto& all) { std::fill(all.begin(), all.end(), 0.0); });
+              },
+          .on_forecast =
+              [](const EngineOptions&, std::span<const Series>, std::vector<Forecast>& all) {
+                change_numbers(all, [](float& value) { value = 0; });
+              }};
+}
+
+inline std::vector<std::string> failed_names(const VerifyReport& report) {
   std::vector<std::string> names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) names.push_back(check.name);
   }
   return names;
 }
 
-inline const Check& find_check(const Report& report, std::string_view name) {
-  for (const Check& check : report.checks) {
+inline const CheckResult& find_check(const VerifyReport& report, std::string_view name) {
+  for (const CheckResult& check : report.checks) {
     if (check.name == name) return check;
   }
   throw std::runtime_error("no check " + std::string(name));

@@ -283,7 +283,7 @@ def _protocols() -> list[Input]:
         ),
         tensor("groups/mask", "gaps.csv", {"horizon": 12, "samples": 8, "missing": "mask", "mask": True}),
         tensor("groups/mean", "demand.csv", {"horizon": 30, "decode": "mean", "series_ids": [[0, 1, 1]]}),
-        # Sessions give the numbers of the whole series at once.
+        # Sessions give the numbers of one call with the whole series.
         forecast(
             "session/bars", "AAPL.csv", {"horizon": 30, "samples": 10, "seed": 5, **KEPT}, columns=CLOSE, routes=grown
         ),

@@ -173,7 +173,7 @@ def main() -> None:
         try:
             parts = answer_of(inputs[job["input"]], job["route"], job["engine"], folder)
             said: dict[str, Any] = {"parts": {name: base64.b64encode(raw).decode() for name, raw in parts.items()}}
-        except Exception as error:  # one bad answer must not end the others
+        except Exception as error:  # one failed answer must not stop the others
             said = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(said), flush=True)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Is the engine as right as the reference at the size of Toto-Open-Base-1.0?
+"""Checks that the engine is as accurate as the reference at the size of Toto-Open-Base-1.0.
 
-Makes goldens of the full shape on the spot (151,306,080 seeded random parameters; one univariate case
+Makes goldens of the full shape (151,306,080 seeded random parameters; one univariate case
 of prices, one of three variates), runs `toto verify` on them and writes a Markdown report. The small
-goldens of tests/golden cannot show what rounding does over sums of 3072 terms and 12 layers.
+goldens of tests/golden cannot show the effect of rounding over sums of 3072 terms and 12 layers.
 
 Exit code 0 if every output of every mode is inside its bound, 1 if not or if anything is missing.
 It needs the virtual environment that the help of make_golden.py describes.
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden_environment import cpu_name, environment, import_reference, stop
+from golden_environment import environment, import_reference, require_command, stop
 
 try:
     import numpy as np
@@ -46,8 +46,7 @@ from golden_format import (
     write_case,
 )
 from golden_network import Init, Storage, draw_weights, num_parameters, write_model
-
-SOURCE = Path(__file__).resolve().parent.parent
+from provenance import SOURCE, commit, cpu_name, shown_path
 
 BASE_CONFIG = network(64, 768, 12, 3072, 12, 12, components=24)
 BASE_PARAMETERS = 151_306_080
@@ -163,7 +162,7 @@ def verify(toto: Path, goldens: list[BaseGolden]) -> dict[str, Check]:
     except (ValueError, KeyError, TypeError) as error:
         stop(f"toto verify wrote no verdict that can be read ({error!r}); is --toto up to date?")
     if len(checks) != len(result["checks"]):
-        stop("toto verify wrote two checks of one name")
+        stop("toto verify wrote two checks with one name")
     if passed is not (done.returncode == 0):
         stop(f"toto verify says passed: {passed} and ends with {done.returncode}")
     return checks
@@ -182,8 +181,8 @@ class Row:
 
 
 def complaint_about(check: Check | None, bound: float) -> str:
-    """Why a check counts as failed. The verdict is taken apart rather than believed: a check that is
-    missing, or judged by a wider bound than the reference's own rounding gives, has not passed."""
+    """Why a check counts as failed. Does not rely on the command's own verdict: a check that is
+    missing, or judged by a wider bound than follows from the reference's rounding, has not passed."""
     if check is None:
         return "no such check"
     figure = check.get("figure")
@@ -200,7 +199,7 @@ def complaint_about(check: Check | None, bound: float) -> str:
 
 
 def judge(checks: dict[str, Check], goldens: list[BaseGolden]) -> tuple[list[Row], list[str]]:
-    """A row for each output that must have been judged, and the names of failed checks beyond."""
+    """A row for each output that must have been judged, and the names of other failed checks."""
     rows: list[Row] = []
     rest = dict(checks)
     for golden in goldens:
@@ -227,18 +226,10 @@ def judge(checks: dict[str, Check], goldens: list[BaseGolden]) -> tuple[list[Row
     return rows, [name for name, check in rest.items() if check.get("passed") is not True]
 
 
-def commit() -> str:
-    command = ["git", "-C", str(SOURCE), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "no commit"
-
-
 def command_line(arguments: argparse.Namespace) -> str:
-    """The command as another machine could repeat it: paths relative to the source tree."""
-    toto = arguments.toto.resolve()
-    shown = toto.relative_to(SOURCE) if toto.is_relative_to(SOURCE) else toto.name
+    """As another machine can repeat it."""
     return (
-        f"tools/check_base_parity.py --toto {shown} --context {arguments.context}"
+        f"tools/check_base_parity.py --toto {shown_path(arguments.toto)} --context {arguments.context}"
         f" --horizon {arguments.horizon} --seed {arguments.seed}"
     )
 
@@ -271,7 +262,7 @@ def report(rows: list[Row], strays: list[str], command: str) -> str:
             f"| {row.golden} | {row.mode} | {row.output} | {ours} | {row.reference:.3e}"
             f" | {row.relative:.1e} | {row.bound:.3e} | {share} | {verdict} |"
         )
-    lines += [f"\nFailed besides: `{name}`" for name in strays]
+    lines += [f"\nAlso failed: `{name}`" for name in strays]
     return "\n".join(lines) + "\n"
 
 
@@ -282,8 +273,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--toto", type=Path, help="the command to judge, such as build/toto")
     parser.add_argument("--context", type=int, default=512, help="steps of history (%(default)s)")
     parser.add_argument("--horizon", type=int, default=192, help="steps to forecast (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and data (%(default)s)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the goldens there")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of weights and data (%(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the goldens there")
     parser.add_argument(
         "--golden-only-make",
         action="store_true",
@@ -297,7 +288,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     arguments = parser.parse_args()
     if arguments.golden_only_make and arguments.keep is None:
-        parser.error("--golden-only-make needs --keep DIR, else nothing would be left")
+        parser.error("--golden-only-make needs --keep DIR, the folder of the goldens")
     if not arguments.golden_only_make and arguments.toto is None:
         parser.error("--toto is missing, expected the path of the command, such as build/toto")
     for name in ("context", "horizon"):
@@ -312,8 +303,8 @@ def main() -> None:
         root = arguments.keep
         if root is None:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if not arguments.golden_only_make and not os.access(arguments.toto, os.X_OK):
-            stop(f"{arguments.toto} is no command that can be run; build it first, or see --toto")
+        if not arguments.golden_only_make:
+            require_command(arguments.toto)
         goldens = make_goldens(root, arguments.context, arguments.horizon, arguments.seed)
         if arguments.golden_only_make:
             return

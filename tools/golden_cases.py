@@ -1,9 +1,10 @@
-"""The committed golden cases: which network, which data, and what each one guards against."""
+"""The committed golden cases: network, data, and what each one guards against."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +25,65 @@ from golden_network import Config, Init, Storage
 
 DATA_STREAM = 0x5EED  # data and weights of one seed come from different streams
 
+# ----------------------------------------------------------------------------------------- networks
+
+
+def network(
+    patch: int,
+    embed: int,
+    heads: int,
+    hidden: int,
+    layers: int,
+    every: int,
+    *,
+    first: bool = False,
+    scaler: str = "CausalPatchStdMeanScaler",
+    components: int | None = 6,
+    stabilize: bool = True,
+    exponent: float = 10.0,
+    efficient: bool = True,
+) -> Config:
+    """A config.json with the keys of the published checkpoint."""
+    kind = "StudentTOutput" if components is None else "MixtureOfStudentTsOutput"
+    return {
+        "patch_size": patch,
+        "stride": patch,
+        "embed_dim": embed,
+        "num_layers": layers,
+        "num_heads": heads,
+        "mlp_hidden_dim": hidden,
+        "dropout": 0.1,
+        "spacewise_every_n_layers": every,
+        "spacewise_first": first,
+        "scaler_cls": f"<class 'model.scaler.{scaler}'>",
+        "output_distribution_classes": [f"<class 'model.distribution.{kind}'>"],
+        "output_distribution_kwargs": None if components is None else {"k_components": components},
+        "stabilize_with_global": stabilize,
+        "scale_factor_exponent": exponent,
+        "use_memory_efficient_attention": efficient,
+    }
+
+
+def without(config: Config, *keys: str) -> Config:
+    return {key: value for key, value in config.items() if key not in keys}
+
+
+def small(layers: int = 2, every: int = 2, **options: object) -> Config:
+    """The network of most cases: patch 8."""
+    return network(8, 24, 2, 40, layers, every, **options)
+
+
+# -------------------------------------------------------------------------------------------- cases
+
 
 @dataclass(frozen=True)
 class Case:
     name: str
     covers: str  # for the README's table
     seed: int  # the first that passes every check, as `make_golden.py --search` finds it
-    config: Config
-    horizon: int
     data: Callable[[Random], np.ndarray]  # -> series [batch, variates, time]
+    config: Config = field(default_factory=small)
+    horizon: int = 40
     mask: Callable[[np.ndarray], np.ndarray] | None = None  # series -> padding mask; default: all
     ids: Callable[[np.ndarray], np.ndarray] | None = None  # series -> ids; default: all one group
     masked_value: float | None = 0.0  # stored where the mask is false; None: keep the data
@@ -62,7 +113,7 @@ class Case:
     def inputs(self, seed: int) -> Inputs:
         random = Random([seed, DATA_STREAM])
         known = self.horizon if self.known_future else 0
-        # The known future is the continuation of the same data, as it would be in life.
+        # The known future continues the same data, as in real use.
         everything = self.data(random).astype(np.float32)
         series = everything[..., : everything.shape[-1] - known].copy()
         mask = np.ones(series.shape, bool) if self.mask is None else self.mask(series)
@@ -77,14 +128,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Golden:
-    """A case with what the reference answered, and what the checks found out about it."""
+    """A case with the reference's answers and the results of the checks."""
 
     case: Case
     shape: tuple[int, int, int]  # batch, variates, context
     f32: Answer
     f64: Answer
     paths_apart: float  # cached from uncached `mean`, in tolerances, the closest series
-    effects: dict[str, float]  # by what was taken away: how far `mean` moves, in tolerances
+    effects: dict[str, float]  # by the part removed: how far `mean` moves, in tolerances
     share_of_tolerance: float  # the most that another float32 evaluation needs
     clamp: set[str]  # as golden_reference.scale_clamp_effects
     num_bytes: int
@@ -94,54 +145,16 @@ class Golden:
         return min(self.effects.items(), key=lambda effect: effect[1])
 
 
-# ------------------------------------------------------------------------------------------- shapes
+def stored(name: str, covers: str, seed: int, **storage: Any) -> Case:
+    """A short case about the files of the weights."""
+    return Case(name, covers, seed, waves(1, 1, 48), horizon=24, storage=Storage(**storage))
 
 
-def network(
-    patch: int,
-    embed: int,
-    heads: int,
-    hidden: int,
-    layers: int,
-    every: int,
-    *,
-    first: bool = False,
-    scaler: str = "CausalPatchStdMeanScaler",
-    components: int | None = 6,
-    stabilize: bool = True,
-    exponent: float = 10.0,
-    efficient: bool = True,
-) -> Config:
-    """A config.json in the words of the published checkpoint."""
-    kind = "StudentTOutput" if components is None else "MixtureOfStudentTsOutput"
-    return {
-        "patch_size": patch,
-        "stride": patch,
-        "embed_dim": embed,
-        "num_layers": layers,
-        "num_heads": heads,
-        "mlp_hidden_dim": hidden,
-        "dropout": 0.1,
-        "spacewise_every_n_layers": every,
-        "spacewise_first": first,
-        "scaler_cls": f"<class 'model.scaler.{scaler}'>",
-        "output_distribution_classes": [f"<class 'model.distribution.{kind}'>"],
-        "output_distribution_kwargs": None if components is None else {"k_components": components},
-        "stabilize_with_global": stabilize,
-        "scale_factor_exponent": exponent,
-        "use_memory_efficient_attention": efficient,
-    }
+def spacewise(name: str, covers: str, seed: int, layers: int, every: int, first: bool = False) -> Case:
+    """Three variates through time-wise and space-wise layers in some order."""
+    config = network(4, 24, 3, 40, layers, every, first=first)
+    return Case(name, covers, seed, waves(1, 3, 48), config, horizon=32)
 
-
-def without(config: Config, *keys: str) -> Config:
-    return {key: value for key, value in config.items() if key not in keys}
-
-
-def small(layers: int = 2, every: int = 2, **options: object) -> Config:
-    return network(8, 24, 2, 40, layers, every, **options)
-
-
-# -------------------------------------------------------------------------------------------- cases
 
 CASES = (
     Case(
@@ -165,7 +178,6 @@ CASES = (
         "ragged_context",
         "context and horizon no multiple of the patch: zeros on the left, masked",
         seed=5,
-        config=small(),
         horizon=37,
         data=waves(1, 1, 53),
     ),
@@ -173,7 +185,6 @@ CASES = (
         "one_point",
         "context of one value, horizon inside the first patch",
         seed=0,
-        config=small(),
         horizon=5,
         data=waves(3, 1, 1),
     ),
@@ -182,7 +193,6 @@ CASES = (
         "id groups, negative and beyond 32 bits, space-wise layers first",
         seed=60,
         config=network(8, 32, 4, 48, 4, 2, first=True, efficient=False),
-        horizon=40,
         data=waves(2, 5, 64),
         ids=groups((3, 3, -1, -1, -1), (0, 2**40, 0, 2**40, 7)),
     ),
@@ -190,8 +200,6 @@ CASES = (
         "missing_values",
         "values missing at the head (more than a patch) and inside, stored as 0",
         seed=4,
-        config=small(),
-        horizon=40,
         data=waves(2, 2, 90),
         mask=gaps,
     ),
@@ -199,8 +207,6 @@ CASES = (
         "masked_nonzero",
         "masked values that are not 0: out of the statistics, still in the embedding",
         seed=0,
-        config=small(),
-        horizon=40,
         data=waves(1, 3, 88),
         mask=gaps,
         masked_value=None,
@@ -231,7 +237,6 @@ CASES = (
         "variate labels and an exogenous variate whose future is forecast; regrouped ids",
         seed=1,
         config=small(2, 2, first=True),
-        horizon=40,
         data=waves(1, 3, 56),
         ids=regrouped(8),
         num_exogenous=1,
@@ -242,7 +247,6 @@ CASES = (
         "variate labels without exogenous variates, time-wise layers only",
         seed=3,
         config=small(2, -1),
-        horizon=40,
         data=waves(1, 1, 60),
         variate_labels=True,
     ),
@@ -251,7 +255,6 @@ CASES = (
         "single Student-T, StdMeanScaler; the clamp in the config is not for it",
         seed=6,
         config=small(scaler="StdMeanScaler", components=None, exponent=0.001),
-        horizon=40,
         data=waves(1, 2, 70),
         mask=gaps,
     ),
@@ -260,55 +263,29 @@ CASES = (
         "CausalStdMeanScaler: statistics per step; the clamp in the config is not for it",
         seed=2,
         config=small(scaler="CausalStdMeanScaler", exponent=0.001),
-        horizon=40,
         data=waves(2, 1, 61),
     ),
-    Case(
-        "huge_values",
-        "values around 1e30",
-        seed=27,
-        config=small(),
-        horizon=40,
-        data=scaled(waves(1, 2, 64), 1e30),
-    ),
+    Case("huge_values", "values around 1e30", seed=27, data=scaled(waves(1, 2, 64), 1e30)),
     Case(
         "tiny_values",
         "values around 1e-30, below the minimum scale",
         seed=10,
-        config=small(),
-        horizon=40,
         data=scaled(waves(1, 1, 64), 1e-30),
     ),
     Case(
         "denormals",
         "float32 denormals around 1e-40: flushing them to zero shows in `loc`",
         seed=9,
-        config=small(),
         horizon=20,
         data=scaled(waves(1, 1, 64), 1e-40),
     ),
-    Case(
-        "flat_series",
-        "a constant, and a series with a tail of zeros",
-        seed=17,
-        config=small(),
-        horizon=40,
-        data=flat(64),
-    ),
-    Case(
-        "all_zeros",
-        "nothing but zeros",
-        seed=10,
-        config=small(),
-        horizon=40,
-        data=zeros(64),
-    ),
+    Case("flat_series", "a constant, and a series with a tail of zeros", seed=17, data=flat(64)),
+    Case("all_zeros", "nothing but zeros", seed=10, data=zeros(64)),
     Case(
         "scale_clamp",
         "the global clamp raises and lowers scales of the context",
         seed=86,
         config=small(exponent=0.25),
-        horizon=40,
         data=changing_volatility(72),
         clamp=frozenset({"raised", "lowered"}),
     ),
@@ -317,7 +294,6 @@ CASES = (
         "a clamp so tight that it also binds in the last patch, which scales the forecast; with gaps",
         seed=4,
         config=small(exponent=0.001),
-        horizon=40,
         data=changing_volatility(69),
         mask=gaps,
         clamp=frozenset({"raised", "lowered", "last"}),
@@ -327,7 +303,6 @@ CASES = (
         "stabilize_with_global false: the same exponent must do nothing",
         seed=44,
         config=small(exponent=0.001, stabilize=False),
-        horizon=40,
         data=changing_volatility(72),
     ),
     Case(
@@ -342,54 +317,13 @@ CASES = (
             "stabilize_with_global",
             "scale_factor_exponent",
         ),
-        horizon=40,
         data=waves(1, 3, 64),
     ),
-    Case(
-        "fused_mlp",
-        "MLP named mlp.0.w12 and mlp.0.w3",
-        seed=1,
-        config=small(),
-        horizon=24,
-        data=waves(1, 1, 48),
-        storage=Storage(fused_mlp=True),
-    ),
-    Case(
-        "no_prefix",
-        "tensor names without `model.`",
-        seed=1,
-        config=small(),
-        horizon=24,
-        data=waves(1, 1, 48),
-        storage=Storage(prefix=""),
-    ),
-    Case(
-        "sharded",
-        "two shards and their index",
-        seed=1,
-        config=small(),
-        horizon=24,
-        data=waves(1, 1, 48),
-        storage=Storage(num_shards=2),
-    ),
-    Case(
-        "f16_weights",
-        "weights stored as F16",
-        seed=3,
-        config=small(),
-        horizon=24,
-        data=waves(1, 1, 48),
-        storage=Storage(dtype="F16"),
-    ),
-    Case(
-        "bf16_weights",
-        "weights stored as BF16, fused MLP names",
-        seed=6,
-        config=small(),
-        horizon=24,
-        data=waves(1, 1, 48),
-        storage=Storage(dtype="BF16", fused_mlp=True),
-    ),
+    stored("fused_mlp", "MLP named mlp.0.w12 and mlp.0.w3", seed=1, fused_mlp=True),
+    stored("no_prefix", "tensor names without `model.`", seed=1, prefix=""),
+    stored("sharded", "two shards and their index", seed=1, num_shards=2),
+    stored("f16_weights", "weights stored as F16", seed=3, dtype="F16"),
+    stored("bf16_weights", "weights stored as BF16, fused MLP names", seed=6, dtype="BF16", fused_mlp=True),
     Case(
         "head_dim_64",
         "the base model's head: head_dim 64, 24 components",
@@ -402,48 +336,17 @@ CASES = (
         "batch_of_series",
         "four series of two variates in one batch, each held to its own bound",
         seed=5,
-        config=small(),
-        horizon=40,
         data=waves(4, 2, 70),
     ),
-    Case(
-        "spacewise_every_2",
-        "time, space, time, space",
-        seed=7,
-        config=network(4, 24, 3, 40, 4, 2),
-        horizon=32,
-        data=waves(1, 3, 48),
-    ),
-    Case(
-        "spacewise_every_3_first",
-        "space, time, time, twice",
-        seed=7,
-        config=network(4, 24, 3, 40, 6, 3, first=True),
-        horizon=32,
-        data=waves(1, 3, 48),
-    ),
-    Case(
-        "spacewise_none",
-        "spacewise_every_n_layers -1: variates never meet",
-        seed=4,
-        config=network(4, 24, 3, 40, 3, -1, first=True),
-        horizon=32,
-        data=waves(1, 3, 48),
-    ),
-    Case(
-        "spacewise_all",
-        "every layer space-wise: no cache, no positions",
-        seed=3,
-        config=network(4, 24, 3, 40, 2, 1),
-        horizon=32,
-        data=waves(1, 3, 48),
-    ),
+    spacewise("spacewise_every_2", "time, space, time, space", seed=7, layers=4, every=2),
+    spacewise("spacewise_every_3_first", "space, time, time, twice", seed=7, layers=6, every=3, first=True),
+    spacewise("spacewise_none", "spacewise_every_n_layers -1: variates never meet", seed=4, layers=3, every=-1, first=True),
+    spacewise("spacewise_all", "every layer space-wise: no cache, no positions", seed=3, layers=2, every=1),
     Case(
         "ids_over_time",
         "ids that change between patches along time, ragged context",
         seed=5,
         config=small(4, 2),
-        horizon=40,
         data=waves(1, 3, 61),
         ids=regrouped(8),
     ),
@@ -475,7 +378,6 @@ CASES = (
         "saturated",
         "scores near one-hot, gates far out, logits near 100, df near 100: exp must not overflow",
         seed=10,
-        config=small(),
         horizon=24,
         data=waves(1, 2, 64),
         init=Init(score=2.4, gate=30.0, logit_offset=100.0, df_peak=95.0),

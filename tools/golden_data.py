@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-Random = np.random.RandomState  # the legacy generator: its stream is frozen for good
+Random = np.random.RandomState  # the legacy generator: its stream never changes
 
 
 def waves(batch: int, variates: int, length: int) -> Callable[[Random], np.ndarray]:
-    """Seasonal metrics with a trend, noise and now and then a spike."""
+    """Seasonal metrics with a trend, noise and occasional spikes."""
 
     def make(random: Random) -> np.ndarray:
         shape = (batch, variates, 1)

@@ -1,7 +1,8 @@
-"""Finds the environment that golden making needs, or says in one sentence what is missing."""
+"""Finds the packages needed to make goldens, or reports in one sentence what is missing."""
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
@@ -10,9 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from provenance import cpu_name
+
 REFERENCE_PACKAGE = "toto-ts"
 REFERENCE_VERSION = "0.2.0"
-UNAVAILABLE = 5  # the command line's exit code for something that is needed and not there
+UNAVAILABLE = 5  # the command's exit code for a missing dependency
 
 
 def stop(message: str, code: int = 1) -> NoReturn:
@@ -20,11 +23,16 @@ def stop(message: str, code: int = 1) -> NoReturn:
     raise SystemExit(code)
 
 
+def require_command(toto: Path) -> None:
+    if not os.access(toto, os.X_OK):
+        stop(f"{toto} is not a program that can be run; build it first, or see --toto")
+
+
 def import_reference(own_environment: bool = False) -> ModuleType:
     """The module golden_reference, with the one version of the reference that goldens come from.
 
-    A user's own environment may have another version, which is said, and xFormers, which is hidden
-    from the reference.
+    A user's own environment may have another version, which gives a warning, and xFormers, which is
+    hidden from the reference.
     """
     try:
         found = version(REFERENCE_PACKAGE)
@@ -40,7 +48,7 @@ def import_reference(own_environment: bool = False) -> ModuleType:
             UNAVAILABLE,
         )
     if own_environment:
-        sys.modules["xformers"] = None  # importing it fails, as where it is not installed
+        sys.modules["xformers"] = None  # importing it fails, as if it were not installed
     elif find_spec("xformers") is not None:
         stop(
             "xFormers is installed, expected an environment without it; its kernels round"
@@ -60,15 +68,8 @@ def import_reference(own_environment: bool = False) -> ModuleType:
     return golden_reference
 
 
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown CPU"
-
-
 def environment() -> list[str]:
-    """Versions and machine: what the rounding of a golden depends on."""
+    """Versions and machine, on which the rounding of a golden depends."""
     import torch
 
     packages = ("torch", REFERENCE_PACKAGE, "rotary-embedding-torch", "gluonts", "numpy")

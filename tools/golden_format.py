@@ -1,7 +1,7 @@
 """The golden case format, version 1, and its tolerance. NumPy only.
 
 A golden is a folder with `config.json`, the weights (`model.safetensors`, or shards and their index)
-and `case.safetensors`: the inputs, and what the reference answered in float32 and in float64.
+and `case.safetensors`: the inputs and the reference's answers in float32 and in float64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 FIRST_PATCH_OUTPUTS = ("loc", "scale", "df", "component_loc", "component_scale", "logits")
 MEAN_OUTPUTS = ("mean", "mean_no_cache")
 
-# A reader refuses a golden whose own float32 error is above the first; we keep ten times away.
+# A reader rejects a golden whose own float32 error is above the first; ours stay ten times below it.
 REFUSED_FLOAT32_ERROR = 1e-3
 ALLOWED_FLOAT32_ERROR = 1e-4
 
@@ -25,7 +25,7 @@ _NUMPY_TYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "F16": "<f2", "BF16": 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the reference is asked to continue."""
+    """The inputs of a forecast."""
 
     series: np.ndarray  # float32 [batch, variates, time]
     padding_mask: np.ndarray  # bool, same shape; False: the value does not count
@@ -49,7 +49,7 @@ def round_to_bfloat16(values: np.ndarray) -> np.ndarray:
 
 
 def encode(values: np.ndarray, dtype: str) -> np.ndarray:
-    """`values` as the little-endian array whose bytes stand in the file."""
+    """`values` as the little-endian array whose bytes are written to the file."""
     if dtype == "BF16":
         return round_to_bfloat16(values)
     return np.ascontiguousarray(values, dtype=_NUMPY_TYPES[dtype])
@@ -123,12 +123,12 @@ def relative_error(f32: np.ndarray, f64: np.ndarray) -> float:
 
 
 def tolerance(f32: np.ndarray, f64: np.ndarray) -> float:
-    """What an engine's mean error may be: a little over the reference's own."""
+    """The largest mean error of an engine that passes: slightly above the reference's own."""
     return 1.25 * mean_error(f32, f64) + 1e-7 * magnitude(f64)
 
 
 def parts(name: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """What is held to the tolerance: an output as a whole; means also for each series alone."""
+    """The parts that must meet the tolerance: each output as a whole, means also for each series."""
     whole = [(name, values)]
     if name not in MEAN_OUTPUTS or len(values) == 1:
         return whole
@@ -136,5 +136,5 @@ def parts(name: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 
 def bounds_apart(a: np.ndarray, b: np.ndarray, f32: np.ndarray, f64: np.ndarray) -> float:
-    """How far `a` lies from `b`, in tolerances of the output they belong to."""
+    """Distance of `a` from `b`, in tolerances of their output."""
     return ratio(mean_error(a, b), tolerance(f32, f64))

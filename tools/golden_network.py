@@ -17,7 +17,7 @@ import numpy as np
 from golden_format import write_safetensors
 
 Config = dict[str, Any]
-Weights = dict[str, np.ndarray]  # float32, named as the checkpoint has them without `model.`
+Weights = dict[str, np.ndarray]  # float32, named as in the checkpoint without `model.`
 
 HEADS = ("df", "loc_proj", "scale_proj", "mixture_weights")
 
@@ -27,23 +27,23 @@ class Init:
     """Gains of the random weights, for inputs of unit size."""
 
     score: float = 1.4  # queries and keys: scores have a standard deviation of score^2
-    branch: float = 0.8  # what attention and MLP add to the stream
-    gate: float = 1.0  # what the MLP's SiLU sees
+    branch: float = 0.8  # attention's and MLP's contribution to the stream
+    gate: float = 1.0  # input of the MLP's SiLU
     unembed: float = 0.5
-    loc: float = 0.4  # larger ones make the fed-back mean chaotic, and its rounding with it
+    loc: float = 0.4  # larger values make the fed-back mean, and so its rounding, chaotic
     logit_offset: float = 0.0  # added to every logit: changes nothing but the rounding
     df_peak: float = 0.0  # added to component 0's degrees of freedom
 
 
 @dataclass(frozen=True)
 class Storage:
-    """How a checkpoint spells its weights."""
+    """How a checkpoint names and stores its weights."""
 
     dtype: str = "F32"
     prefix: str = "model."
     fused_mlp: bool = False  # mlp.0.w12 and mlp.0.w3 in place of mlp.0 and mlp.2
     num_shards: int = 1
-    rotary_freqs: bool = False  # present in old checkpoints, and not to be used
+    rotary_freqs: bool = False  # present in old checkpoints, must be ignored
 
 
 def num_components(config: Config) -> int | None:
@@ -109,7 +109,7 @@ def write_model(folder: Path, config: Config, weights: Weights, storage: Storage
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     tensors = {_stored_name(name, storage): (storage.dtype, w) for name, w in weights.items()}
     if storage.rotary_freqs:
-        # Wrong values: whoever reads them gets a wrong forecast.
+        # Wrong values: an engine that reads them gives a wrong forecast.
         poison = np.full(config["embed_dim"] // config["num_heads"] // 2, 0.125, np.float32)
         for owner in ("", "layers.0.attention."):
             tensors[f"{storage.prefix}transformer.{owner}rotary_emb.freqs"] = ("F32", poison)

@@ -1,4 +1,4 @@
-"""Writes tests/golden/README.md, so that it cannot disagree with the goldens beside it."""
+"""Writes tests/golden/README.md, so that it cannot disagree with the goldens next to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ rounding.
 
 ## What the script checks before it writes a golden
 - All answers are finite, and the float32 error is below 1e-4 of mean |f64| everywhere.
-- The bound is no lucky draw: the reference evaluated again in float32 with its channels renumbered
+- The bound is not a lucky draw: the reference evaluated again in float32 with its channels renumbered
   ({shuffles} times), and with its sums in float64, stays inside {share} of every bound.
 - Taking away any one layer, its attention, MLP or scores, the rotation or a label moves `mean` of every
   series by at least {part} bounds, taking away xPos by at least {xpos}. Making an input trivial (ids,

@@ -1,5 +1,5 @@
-"""Runs the reference, `toto-ts`, on a golden's weights and inputs, and takes it apart to show that the
-answer depends on every part."""
+"""Runs the reference, `toto-ts`, on a golden's weights and inputs, and removes its parts one by one to
+show that the answer depends on every part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from golden_network import HEADS  # noqa: E402
 
 
 def make_repeatable(num_threads: int) -> None:
-    """The same bytes on every run of one machine. The number of threads is part of the rounding."""
+    """Gives the same bytes on every run of one machine. The number of threads affects the rounding."""
     torch.set_num_threads(num_threads)
     torch.use_deterministic_algorithms(True)
 
@@ -38,7 +38,7 @@ def load_reference(folder: Path) -> Toto:
     """The reference's model from a golden's files, float32 and in evaluation mode.
 
     `Toto.load_from_checkpoint` reads one file with the `model.` prefix and drops variate labels; the
-    rest is put together here the way it does it.
+    rest is assembled here in the same way.
     """
     config = json.loads((folder / "config.json").read_text())
     config["use_memory_efficient_attention"] = False
@@ -56,7 +56,7 @@ def load_reference(folder: Path) -> Toto:
 
 
 def loads_the_official_way(folder: Path, toto: Toto) -> bool:
-    """Whether the reference's own loader finds the very same weights."""
+    """Whether the reference's own loader reads the same weights."""
     official = Toto.load_from_checkpoint(str(folder)).state_dict()
     ours = toto.state_dict()
     return official.keys() == ours.keys() and all(torch.equal(official[n], ours[n]) for n in ours)
@@ -91,7 +91,7 @@ def cached_mean(toto: Toto, inputs: Inputs, horizon: int) -> np.ndarray:
 def ask(toto: Toto, inputs: Inputs, horizon: int) -> Answer:
     """Every output of the golden format, in the model's own dtype.
 
-    The first patch's distribution is overheard from the forecaster's own first call of the model.
+    The first patch's distribution is captured from the forecaster's own first call of the model.
     """
     heard: dict[str, object] = {}
     head = toto.model.output_distribution
@@ -133,7 +133,7 @@ def ask(toto: Toto, inputs: Inputs, horizon: int) -> Answer:
     return answer | {"mean": mean, "mean_no_cache": mean_no_cache}
 
 
-# ------------------------------------------------------------------------- what the answer rests on
+# ------------------------------------------------------------------------- parts the answer rests on
 
 
 @contextmanager
@@ -161,13 +161,13 @@ def _without_xpos(toto: Toto) -> Iterator[None]:
 
 
 def _variates_meet(inputs: Inputs) -> bool:
-    """Whether any two variates share an id anywhere: else space-wise scores are moot."""
+    """Whether any two variates share an id: otherwise space-wise scores have no effect."""
     ids = np.sort(inputs.id_mask, axis=1)
     return bool((ids[:, 1:] == ids[:, :-1]).any())
 
 
 def ablated_means(toto: Toto, inputs: Inputs, horizon: int) -> dict[str, np.ndarray]:
-    """The forecast with one thing taken away at a time, by the name of what is missing."""
+    """The forecast with one part removed at a time, by the name of that part."""
     run: Callable[[], np.ndarray] = lambda: cached_mean(toto, inputs, horizon)  # noqa: E731
     model = toto.model
     embed = model.embed_dim
@@ -207,7 +207,7 @@ def ablated_means(toto: Toto, inputs: Inputs, horizon: int) -> dict[str, np.ndar
 
 
 def altered_input_means(toto: Toto, inputs: Inputs, horizon: int) -> dict[str, np.ndarray]:
-    """The forecast with one input made trivial, where it is not."""
+    """The forecast with one input made trivial, for each input that is not."""
     altered: dict[str, Inputs] = {}
     space_wise = any(x.attention_axis == AttentionAxis.SPACE for x in toto.model.transformer.layers)
     if space_wise and np.unique(inputs.id_mask).size > 1:
@@ -223,7 +223,7 @@ def altered_input_means(toto: Toto, inputs: Inputs, horizon: int) -> dict[str, n
 
 
 def scale_clamp_effects(toto: Toto, inputs: Inputs) -> set[str]:
-    """What the global clamp does to the causal scale of the context: "raised", "lowered", and
+    """The effects of the global clamp on the causal scale of the context: "raised", "lowered", and
     "last" if it binds in the patch that the first forecast patch is scaled by."""
     scaler = toto.model.scaler
     patch = toto.model.patch_embed.patch_size
@@ -311,7 +311,7 @@ def shuffle_channels(toto: Toto, seed: int) -> None:
 def float32_variants(
     folder: Path, inputs: Inputs, horizon: int, num_shuffles: int
 ) -> Iterator[tuple[str, Answer]]:
-    """Other honest float32 evaluations of the same network, the yardstick for a lucky draw."""
+    """Other float32 evaluations of the same network, to find a lucky draw."""
     with sums_in_double():
         answer = ask(load_reference(folder), inputs, horizon)
     yield "sums in double", answer

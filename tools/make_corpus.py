@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the seed corpora of the safetensors, JSON and packed weights fuzz targets.
 
-Each seed is one named way for a file to be right (ok_*) or wrong (bad_*); the tests say what must
-be answered to each. Binary seeds are made here so that their bytes are explained by code.
+Each seed is one named way for a file to be right (ok_*) or wrong (bad_*); the tests list the expected
+result of each. Binary seeds are made here so that code explains their bytes.
 
     tools/make_corpus.py           write tests/corpus/{safetensors,json,packed}
     tools/make_corpus.py --check   exit 1 unless they hold exactly what this script would write

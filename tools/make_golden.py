@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the golden cases of tests/golden from the reference, the PyPI package `toto-ts` 0.2.0.
 
-Each golden holds a small seeded random network, inputs, and what the reference answered in float32
-and in float64. It is written only if every check holds: finite answers, a small float32 error that is
-no lucky draw, a forecast that rests on every layer, on the positions and on every input.
+Each golden holds a small seeded random network, inputs, and the reference's answers in float32 and in
+float64. It is written only if every check holds: finite answers, a small float32 error that is not a
+lucky draw, a forecast that depends on every layer, on the positions and on every input.
 
 It needs a throw-away virtual environment (python3 -m venv) without xFormers:
     pip install torch
@@ -45,12 +45,12 @@ SOURCE = Path(__file__).resolve().parent.parent
 
 # Effects are counted in tolerances of `mean`, the least affected series deciding.
 MIN_PART_EFFECT = 1000  # a layer, its attention, MLP or scores, the rotation, a label, an input
-MIN_XPOS_EFFECT = 100  # xPos changes scores by per cents only
+MIN_XPOS_EFFECT = 100  # xPos changes scores by a few per cent only
 MIN_PATHS_APART = 50  # cached against uncached
 MIN_COMPONENT_SPREAD = 0.1  # standard deviation across the mixture's components
 
-# Rounding is a matter of luck: had the reference been lucky, its own bound would refuse honest work.
-# Other float32 evaluations of the same network must therefore stay well inside it.
+# Rounding is partly luck: a bound from a lucky reference would reject correct engines. Other float32
+# evaluations of the same network must therefore stay well inside it.
 NUM_SHUFFLES = 8
 MAX_SHARE_OF_TOLERANCE = 0.8
 
@@ -58,7 +58,7 @@ SEARCHED_SEEDS = 500
 
 
 class Unfit(Exception):
-    """This seed makes no golden worth having; the message says why."""
+    """This seed makes no useful golden; the message says why."""
 
 
 def all_parts(answer: Answer, f32: Answer, f64: Answer) -> Iterator[tuple[str, np.ndarray, ...]]:
@@ -207,7 +207,7 @@ def parse_arguments() -> argparse.Namespace:
         nargs="+",
         choices=[case.name for case in CASES],
         metavar="NAME",
-        help="only these; the README is left as it is",
+        help="only these; the README is not changed",
     )
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument(

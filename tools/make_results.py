@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Make the table of results: our forecasts on held-out data, beside what they must beat.
+"""Makes the table of results: our forecasts on held-out data and the baselines they must beat.
 
     tools/make_results.py --data DATA --work WORK --download
     tools/make_results.py --data DATA --work WORK --check    # exit code 1 unless every bound holds
     tools/make_results.py --data DATA --work WORK --charts   # also docs/images/forecast_*.svg
-    tools/make_results.py --data DATA --work WORK --fresh    # the sets nobody looked at before
+    tools/make_results.py --data DATA --work WORK --fresh    # sets that had no part in making the model
 
 Writes bench/results/accuracy.md and accuracy.json, and the table into the model card; with --model,
 which is not the bundled one, all of it goes to WORK/results instead. The sets are
 those of tools/held_out.py; `toto eval` scores the model, seasonal naive and persistence; AutoETS
 and AutoTheta come from statsforecast and are scored here, from their quantiles, by the same
-definitions. What this script makes of seasonal naive must agree with `toto eval`, or it stops.
---fresh scores the sets of tools/fresh_sets.py instead, beside seasonal naive alone, and writes
+definitions. The script stops if its own figures of seasonal naive differ from those of `toto eval`.
+--fresh scores the sets of tools/fresh_sets.py instead, with seasonal naive as the only baseline, and writes
 bench/results/accuracy_fresh.md and the second table of the card.
 
 Needs a virtual environment with `pip install statsforecast`. Fitting takes hours the first time and
-is kept in WORK; with it there, the rest takes a minute. Archives are kept in DATA.
+is kept in WORK; later runs take a minute. Archives are kept in DATA.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ import fresh_sets
 import held_out
 import statistical_baselines
 from held_out import HeldOut, Values
+from provenance import SOURCE, commit
 
-ROOT = Path(__file__).resolve().parent.parent
-CARD = ROOT / "models" / "toto-mini" / "README.md"
+CARD = SOURCE / "models" / "toto-mini" / "README.md"
 BEGIN, END = "<!-- accuracy: made by tools/make_results.py -->", "<!-- end of accuracy -->"
 FRESH_BEGIN = "<!-- fresh: made by tools/make_results.py --fresh -->"
 FRESH_END = "<!-- end of fresh -->"
@@ -50,8 +50,8 @@ AGREEMENT = 1e-5  # float32 values and quantiles there, float64 here
 BOUND_NAIVE, BOUND_BANDS, BOUND_WORST = 0.70, 0.95, 1.10
 BOUND_PRICE_MAE, PRICE_COVERAGE = 1.02, (0.75, 0.85)
 AIM_NAIVE, AIM_BANDS = 0.58, 0.80
-LEFT_OUT = 3  # worst windows of a forecaster, where its figure is given without them
-DECISIVE = 0.25  # of a forecaster's loss on a set, in a single window: worth a note
+LEFT_OUT = 3  # worst windows of a forecaster, for its figure without them
+DECISIVE = 0.25  # share of a forecaster's loss on a set in a single window that is worth a note
 
 # Shown in the documents: typical windows of sets of different kinds, and those that went wrong.
 GOOD_CHARTS = [
@@ -99,7 +99,7 @@ def window_losses(actual: Values, quantiles: Values) -> Values:
 
 
 def score(task: HeldOut, quantiles: Values) -> Score:
-    """Quantiles [window, level, step] against what came; definitions as in docs/evaluation.md."""
+    """Quantiles [window, level, step] against the actual values; definitions as in docs/accuracy.md."""
     pairs = list(task.pairs())
     actual = np.stack([future for *_, future in pairs])
     losses = window_losses(actual, quantiles)
@@ -201,7 +201,7 @@ def checks(rows: list[Row], complete: bool) -> list[dict[str, Any]]:
     check("WQL / seasonal naive with bands", mean_bands, 0.0, BOUND_BANDS, AIM_BANDS)
     check(f"worst set ({worst})", max(naive[worst], bands[worst]), 0.0, BOUND_WORST)
     prices = next((row.model for row in rows if row.task.name == "prices"), None)
-    # Symbols count alike: in one sum of dollars nine tenths would be bitcoin's.
+    # Every symbol has the same weight: in one sum of dollars bitcoin would be nine tenths.
     mae = prices["series_geometric_mean"]["persistence"]["mae"] if prices else None
     coverage = prices["metrics"]["model"]["coverage_80"] if prices else None
     check("daily prices, MAE / persistence, mean of symbols", mae, 0.0, BOUND_PRICE_MAE)
@@ -240,7 +240,7 @@ def table(rows: list[Row], names: list[str]) -> str:
 
 
 def single_windows(rows: list[Row], names: list[str]) -> str:
-    """Where one window decides what a statistical model is said to be worth."""
+    """Notes about sets where a single window decides a statistical model's figure."""
     notes = [
         f"{name} owes {100 * one.worst_share:.0f} % of its loss on {row.task.title.split(',')[0]} "
         f"to the single window of {one.worst_window}, where its band is absurd; without its "
@@ -263,14 +263,14 @@ def single_windows(rows: list[Row], names: list[str]) -> str:
 
 
 def section(rows: list[Row], names: list[str], context: int, engine: dict[str, Any]) -> str:
-    """The table with what must be known to read it."""
+    """The table with the explanations it needs."""
     version = importlib.metadata.version("statsforecast") if names else ""
     text = (
         "Weighted quantile loss (nine quantiles, 0.1 to 0.9) over that of seasonal naive on the "
         "same windows: below 1 is better. *naive, bands* is seasonal naive with bands from its own "
-        "errors. None of these windows was seen in training. But they steered it: the mixture of "
-        "the training data and the run that is shipped were chosen, among a handful, by these very "
-        "sets (`tools/train_score.py`), which makes the figures somewhat flattering.\n\n"
+        "errors. None of these windows was seen in training. But the mixture of the training data "
+        "and the shipped run were chosen, among a handful, by these sets (`tools/train_score.py`), "
+        "so the figures are somewhat flattering.\n\n"
         f"{table(rows, names)}\n\n"
         f"{single_windows(rows, names)}"
         f"Every forecaster sees the last {context} values before a window. Seasons: 24 for hourly, "
@@ -285,11 +285,11 @@ def section(rows: list[Row], names: list[str], context: int, engine: dict[str, A
 
 
 def fresh_section(rows: list[Row], context: int, engine: dict[str, Any]) -> str:
-    """The table of the sets that steered nothing."""
+    """The table of the sets that had no part in making the model."""
     return (
-        "Never looked at before: sets that neither trained nor steered the model, chosen by what "
-        "they are and scored once (`tools/fresh_sets.py`). Weighted quantile loss over that of "
-        "seasonal naive, as above.\n\n"
+        "Never looked at before: sets that had no part in making the model, chosen by their subject "
+        "and scored once (`tools/fresh_sets.py`). Weighted quantile loss over that of seasonal "
+        "naive, as above.\n\n"
         f"{table(rows, [])}\n\n"
         f"The last {context} values before a window are seen. Seasons: 24, 48, 12, 4, none. The "
         "companies of the last set were in the training data, up to that day. "
@@ -312,7 +312,7 @@ def checks_table(found: list[dict[str, Any]]) -> str:
 
 
 def pooled_prices(rows: list[Row]) -> str:
-    """The other way to read the bound of prices: a row of the table that is not judged."""
+    """Another reading of the bound of prices: a row of the table that is not judged."""
     pooled = [r.model["ratios"]["persistence"]["mae"] for r in rows if r.task.name == "prices"]
     if not pooled:
         return ""
@@ -324,7 +324,7 @@ def pooled_prices(rows: list[Row]) -> str:
 
 
 def write_card(text: str, begin: str = BEGIN, end: str = END, title: str = "Accuracy") -> None:
-    """Between its marks in the model card; at the end where it has none yet."""
+    """Writes it between its marks in the model card; at the end if there are none yet."""
     card = CARD.read_text()
     block = f"{begin}\n{text}{end}\n"
     if begin in card:
@@ -333,11 +333,6 @@ def write_card(text: str, begin: str = BEGIN, end: str = END, title: str = "Accu
     else:
         card = f"{card.rstrip()}\n\n## {title}\n\n{block}"
     CARD.write_text(card)
-
-
-def commit() -> str:
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=7"]
-    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def write_results(
@@ -380,7 +375,7 @@ def write_results(
     (folder / "accuracy.json").write_text(json.dumps(document, indent=2) + "\n")
     print(table(rows, names))
     print(f"\n{checks_table(found)}")
-    if complete and folder.is_relative_to(ROOT):
+    if complete and folder.is_relative_to(SOURCE):
         write_card(text)
     return all(check["passed"] for check in found)
 
@@ -397,7 +392,7 @@ def write_fresh(
         f"{engine['dtype']}, seed {engine['seed']}\n"
     )
     print(table(rows, []))
-    if complete and folder.is_relative_to(ROOT):
+    if complete and folder.is_relative_to(SOURCE):
         write_card(text, FRESH_BEGIN, FRESH_END, "Fresh data")
 
 
@@ -415,24 +410,24 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the archives")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what is kept")
+    parser.add_argument("--work", type=Path, required=True, help="folder of kept fits and reports")
     parser.add_argument("--download", action="store_true", help="fetch missing archives")
-    parser.add_argument("--toto", type=Path, default=ROOT / "build" / "toto")
+    parser.add_argument("--toto", type=Path, default=SOURCE / "build" / "toto")
     parser.add_argument("--model", default="", help="as toto takes it (default: the bundled one)")
     parser.add_argument("--context", type=int, default=1024, help="values before a window")
     parser.add_argument("--sets", default="", help="comma-separated names, all by default")
     parser.add_argument(
-        "--fresh", action="store_true", help="the sets that neither trained nor steered the model"
+        "--fresh", action="store_true", help="score the sets that had no part in making the model"
     )
     parser.add_argument("--quick", action="store_true", help="fewer series and windows")
     parser.add_argument(
-        "--no-statistical", action="store_true", help="leave AutoETS and AutoTheta out"
+        "--no-statistical", action="store_true", help="skip AutoETS and AutoTheta"
     )
     parser.add_argument("--charts", action="store_true", help="also copy the documents' charts")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bound is missed")
     arguments = parser.parse_args()
     if arguments.fresh and (arguments.quick or arguments.charts or arguments.check):
-        parser.error("--fresh goes with none of --quick, --charts and --check: it has no bounds")
+        parser.error("--fresh cannot be combined with --quick, --charts or --check: it has no bounds")
     if arguments.download:
         (fresh_sets if arguments.fresh else held_out).download(arguments.data)
     available = (
@@ -461,7 +456,7 @@ def main() -> int:
     complete = not arguments.quick and len(wanted) == len(available)
     own = arguments.work / "results"
     results, images = (
-        (own, own) if arguments.model else (ROOT / "bench" / "results", ROOT / "docs" / "images")
+        (own, own) if arguments.model else (SOURCE / "bench" / "results", SOURCE / "docs" / "images")
     )
     if arguments.fresh:
         write_fresh(results, rows, arguments.context, engine, complete)

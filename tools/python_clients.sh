@@ -10,7 +10,7 @@ for version in 0.8 0.9; do
   wanted=("tritonclient[http]" "nixtla==$version.*")
   if [ ! -f "$environment/installed" ]; then
     rm -rf "$environment"
-    if ! { python3 -m venv "$environment" && "$environment/bin/pip" install -q "${wanted[@]}"; }; then
+    if ! { python3 -m venv "$environment" && "$environment/bin/pip" install -q --retries 1 --timeout 20 "${wanted[@]}"; } >"$build/clients.log" 2>&1; then
       echo "skipped: ${wanted[*]} cannot be installed here; is there a network?" >&2
       exit 77
     fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Executes the AVX-512 kernels without a CPU that has them: run_emulated.sh [BUILD_FOLDER [CPU_MODEL]]
 # Bochs emulates the CPU (`bochs --help cpu` lists its models), boots Debian's kernel and runs the
-# programs of BUILD_FOLDER as they are: kernels_test (every kernel table against the plain one, bit
-# by bit), the comparison of whole forecasts in engine_test, a few goldens, and forecasts whose
-# output must have the hash it has outside. Arithmetic is hundreds of times slower in there: hence few
-# and short ones. Needs Debian packages alone and no root; takes three minutes of an idle core,
+# programs of BUILD_FOLDER as they are: kernels_tests (every kernel table against the plain one, bit
+# by bit), the comparison of whole forecasts in forecast_tests, a few goldens, and forecasts whose
+# output must have the same hash as outside. Arithmetic is hundreds of times slower in the emulator, so
+# they are few and short. Needs only Debian packages and no root; takes three minutes of an idle core,
 # LIMIT_SECONDS (3600) at most.
 set -euo pipefail
 build=$(realpath -m "${1:-build}") model=${2:-corei7_skylake_x}
@@ -19,7 +19,7 @@ if [ ${#missing[@]} -ne 0 ]; then
   echo "error: packages are missing; run: apt-get install --no-install-recommends ${missing[*]}" >&2
   exit 1
 fi
-programs=("$build/toto" "$build/tests/kernels_test" "$build/tests/engine_test")
+programs=("$build/toto" "$build/tests/kernels_tests" "$build/tests/forecast_tests")
 for program in "${programs[@]}"; do
   [ -x "$program" ] || { echo "error: there is no program $program; build it first: make test" >&2; exit 1; }
 done
@@ -78,11 +78,11 @@ export GTEST_COLOR=no GTEST_BRIEF=1 toto='$build/toto'
   echo "cpu \$(sed -n 's/^model name.*: //p' /proc/cpuinfo)"
   echo "has \$(grep -m 1 ^flags /proc/cpuinfo | grep -o -w 'fma\|avx[0-9a-z_]*' | tr '\n' ' ')"
   echo "best \$(\$toto doctor | sed -n 's/.*instruction set *\([a-z0-9]*\).*/\1/p')"
-  '$build/tests/kernels_test'; echo "exit kernels_test \$?"
+  '$build/tests/kernels_tests'; echo "exit kernels_tests \$?"
   forecasts /tmp auto avx2
   \$toto verify --golden $goldens --golden-only --modes default >/tmp/verify 2>&1; echo "exit goldens \$?"
   tail -n 1 /tmp/verify; echo
-  '$build/tests/engine_test' --gtest_filter=EngineTest.SameBitsOnEveryIsa; echo "exit engine_test \$?"
+  '$build/tests/forecast_tests' --gtest_filter=EngineTest.SameBitsOnEveryIsa; echo "exit forecast_tests \$?"
 } >/dev/ttyS0 2>&1
 sleep 1  # the last characters are still in the serial port
 poweroff -f
@@ -118,7 +118,7 @@ echo "$(dpkg-query -W -f '${Package} ${Version}' bochs), $kernel, CPU model $mod
 TERM=xterm timeout -k 5 "${LIMIT_SECONDS:-3600}" bochs -f "$work/bochsrc" -rc "$work/debugger" \
   </dev/null >"$work/screen" 2>&1 &
 emulator=$!
-# Bochs draws its screen on a pseudo-terminal of its own and stops when nobody reads that.
+# Bochs draws its screen on a separate pseudo-terminal and stops if that is not read.
 terminal=
 while [ -z "$terminal" ] && kill -0 $emulator 2>/dev/null; do
   sleep 0.2
@@ -130,7 +130,7 @@ if [ -n "$terminal" ]; then
 fi
 wait $emulator || true
 [ -s "$work/serial" ] ||
-  { echo "error: the emulated machine printed nothing in its time:" >&2; tail -n 5 "$work/bochs.log" "$work/screen" >&2; exit 1; }
+  { echo "error: the emulated machine printed nothing within the time limit:" >&2; tail -n 5 "$work/bochs.log" "$work/screen" >&2; exit 1; }
 tr -d '\r' <"$work/serial" | tee "$work/report"
 
 toto=$build/toto
@@ -141,10 +141,10 @@ cat "$work/outside"
 
 wrong=()
 grep -qx 'best avx512' "$work/report" || wrong+=("avx512 is not the best instruction set of $model")
-for part in kernels_test goldens engine_test; do
+for part in kernels_tests goldens forecast_tests; do
   grep -qx "exit $part 0" "$work/report" || wrong+=("$part failed or did not end")
 done
-# One hash a forecast, whatever the instruction set and whichever the CPU.
+# One hash per forecast, for every instruction set and CPU.
 cat "$work/report" "$work/outside" | { grep -E '^hash [a-z0-9]+ [a-z_]+ [0-9a-f]{64}$' || true; } >"$work/hashes"
 [ "$(wc -l <"$work/hashes")" -eq 12 ] || wrong+=("not all 12 forecasts were made")
 [ "$(cut -d ' ' -f 3- "$work/hashes" | sort -u | wc -l)" -eq 3 ] || wrong+=("forecasts differ")

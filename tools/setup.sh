@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench|python
-# As root or with sudo; elsewhere it prints the exact list and stops.
+# As root or with sudo; otherwise it prints the exact list and stops.
 set -euo pipefail
 
 build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libssl-dev zlib1g-dev libzstd-dev libgtest-dev python3)
 bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
 python=(python3-dev python3-venv)
 dev=(clang-19 lld-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
-# A python3 from elsewhere brings its own headers.
+# A python3 that is not Debian's has its own headers.
 headers='import ensurepip, os, sys, sysconfig, venv; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
 ! python3 -c "$headers" 2>/dev/null || python=()
 

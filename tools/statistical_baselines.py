@@ -1,7 +1,7 @@
 """Forecasts of AutoETS and AutoTheta (statsforecast) for the held-out sets, kept in a folder.
 
-They take far longer than everything else in the results, and do not change with our weights: each
-set is fitted once, a part at a time, so that a run that was stopped goes on where it was.
+They take far longer than everything else in the results and do not depend on our weights. Each set is
+fitted once, in parts, so that a stopped run continues where it was.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from held_out import HeldOut, Values
 
-LEVELS = np.arange(1, 20) / 20.0  # 0.05 to 0.95, as `toto eval` has them
+LEVELS = np.arange(1, 20) / 20.0  # 0.05 to 0.95, as in `toto eval`
 BANDS = [10, 20, 30, 40, 50, 60, 70, 80, 90]  # per cent, around the mean
 NAMES = ("AutoETS", "AutoTheta")
-PART = 20  # windows between two looks at the disk
+PART = 20  # windows between two writes to disk
 
 
 class Model(Protocol):
@@ -27,7 +27,7 @@ class Model(Protocol):
 
 
 def _model(name: str, season: int) -> Model:
-    from statsforecast.models import AutoETS, AutoTheta  # needed only where nothing is kept yet
+    from statsforecast.models import AutoETS, AutoTheta  # needed only if nothing is kept yet
 
     return {"AutoETS": AutoETS, "AutoTheta": AutoTheta}[name](season_length=season)
 

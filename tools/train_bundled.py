@@ -33,7 +33,6 @@ failed.
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import json
 import math
@@ -52,6 +51,7 @@ import train_corpus
 import train_data
 import train_network
 from fetch_sample_data import FetchError
+from train_run import Curve, TrainingError, read_curve, weights_sha256, write_atomically
 
 WARMUP = 300
 AVERAGE = 0.999  # of the weights, for what is exported
@@ -72,25 +72,6 @@ class Plan:
     def phase(self, step: int) -> dict[str, float]:
         """What may change when a run goes on."""
         return {"from_step": step, "learning_rate": self.learning_rate, "prices": self.prices}
-
-
-class TrainingError(Exception):
-    """Something the user can act on."""
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Temporary name, then rename: an interruption never leaves half a file."""
-    temporary = path.with_name(f".{path.name}")
-    write(temporary)
-    temporary.replace(path)
-
-
-def weights_sha256(weights: dict[str, torch.Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(name.encode())
-        digest.update(weights[name].detach().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 class Training:
@@ -196,9 +177,6 @@ def learning_rate(plan: Plan, step: int, decay_from: int, decay_to: int) -> floa
 
 def describe(training: Training, corpus: train_corpus.Corpus, out: Path) -> dict[str, Any]:
     """What a reader of the model card wants to check, of the exported run in `out`."""
-    with (out / "curve.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    every = max(1, len(rows) // 200)
     return {
         "plan": asdict(training.plan),
         "parameters": sum(p.numel() for p in training.network.parameters()),
@@ -221,36 +199,8 @@ def describe(training: Training, corpus: train_corpus.Corpus, out: Path) -> dict
             "real_share": train_data.REAL_SHARE,
         },
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
-        "curve": [{name: float(row[name]) for name in CURVE} for row in rows[::every]],
+        "curve": read_curve(out / "curve.csv", CURVE),
     }
-
-
-class Curve:
-    """The loss by step, averaged over a few steps, in a CSV that grows."""
-
-    EVERY = 50
-
-    def __init__(self, path: Path, before: Path, first_step: int) -> None:
-        """Goes on from the rows up to the first step in the curve of the run before."""
-        rows: list[list[str]] = []
-        if before.is_file():
-            with before.open(newline="") as file:
-                rows = [row for row in list(csv.reader(file))[1:] if int(row[0]) <= first_step]
-        text = "".join(",".join(row) + "\n" for row in [CURVE, *rows])
-        write_atomically(path, lambda temporary: temporary.write_text(text))
-        self.path = path
-        self.values: list[list[float]] = []
-
-    def add(self, training: Training, rate: float, values: list[float]) -> None:
-        self.values.append(values)
-        if training.step % self.EVERY != 0:
-            return
-        means = (f"{mean:.5f}" for mean in np.mean(self.values, axis=0))
-        row = [str(training.step), f"{training.cpu_seconds:.0f}", f"{rate:.3g}", *means]
-        with self.path.open("a") as file:
-            file.write(",".join(row) + "\n")
-        print(" ".join(f"{name} {cell}" for name, cell in zip(CURVE, row, strict=True)), flush=True)
-        self.values.clear()
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -284,7 +234,7 @@ def train(arguments: argparse.Namespace) -> None:
     signal.signal(signal.SIGINT, stop)
     batches = train_data.Batches(corpus, config["patch_size"], plan.seed, plan.prices)
     before = (arguments.resume or checkpoint).with_name("curve.csv")
-    curve = Curve(out / "curve.csv", before, training.step)
+    curve = Curve(out / "curve.csv", before, training.step, CURVE)
     started = saved = time.monotonic()
     while training.step < training.decay[1] and not stopping:
         before_cpu = time.process_time()
@@ -293,7 +243,7 @@ def train(arguments: argparse.Namespace) -> None:
         rate = learning_rate(plan, training.step, *training.decay)
         values = training.update(batches(training.step), rate)
         training.cpu_seconds += time.process_time() - before_cpu
-        curve.add(training, rate, values)
+        curve.add(training.step, training.cpu_seconds, rate, values)
         if time.monotonic() - saved > 60.0 * arguments.save_minutes:
             training.save(checkpoint)
             export(out / "model", config, training.average)

@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,11 +106,13 @@ def _m4(archive: Path, frequency: str) -> Iterator[Values]:
         yield np.array(cells, dtype=np.float64)
 
 
-def _prices(archive: Path, name: str) -> Iterator[Values]:
+def _prices(
+    archive: Path, name: str, left_out: Collection[str] = HELD_OUT_SYMBOLS
+) -> Iterator[Values]:
     """The columns of a table of closes, without held-out symbols and years."""
     rows = [row for row in _rows(archive, name) if row["Date"][:10] <= LAST_STOCK_DAY]
     for symbol in rows[0]:
-        if symbol != "Date" and symbol not in HELD_OUT_SYMBOLS:
+        if symbol != "Date" and symbol not in left_out:
             yield np.array([_number(row[symbol]) for row in rows])
 
 
@@ -255,7 +257,11 @@ def read_corpus(folder: Path, fetch: bool) -> Corpus:
                 " run with --download"
             )
         _write_corpus(cached, archives)
-    with np.load(cached) as file:
+    return load_corpus(cached)
+
+
+def load_corpus(path: Path) -> Corpus:
+    with np.load(path) as file:
         lengths = file["lengths"]
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         groups = json.loads(str(file["groups"]))
@@ -280,6 +286,11 @@ def _write_corpus(path: Path, archives: dict[str, Path]) -> None:
     sources["loads_fine"] = iter(fine)
     sources["meters"] = _meters(archives)
     sources["small"] = _small(archives)
+    write_series(path, sources)
+
+
+def write_series(path: Path, sources: dict[str, Iterable[Values]]) -> None:
+    """The file that `load_corpus` reads: every series of every group that is long enough and varies."""
     values, lengths, group_of = [], [], []
     for number, series in enumerate(sources.values()):
         for one in map(_fill, series):

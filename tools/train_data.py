@@ -61,6 +61,9 @@ class Batch:
 class Batches:
     """The batches of a run, by step."""
 
+    group_weights = GROUP_WEIGHTS
+    price_groups = PRICE_GROUPS
+
     def __init__(self, corpus: Corpus, patch: int, seed: int, prices: float = 0.0) -> None:
         self.corpus, self.patch, self.seed, self.prices = corpus, patch, seed, prices
         order = np.argsort(corpus.lengths, kind="stable")
@@ -68,8 +71,8 @@ class Batches:
         for number in range(len(corpus.groups)):
             chosen = order[corpus.group_of[order] == number]
             self.members.append((chosen, corpus.lengths[chosen]))
-        self.weights = np.array([GROUP_WEIGHTS[name] for name in corpus.groups])
-        self.is_price = np.array([name in PRICE_GROUPS for name in corpus.groups])
+        self.weights = np.array([self.group_weights[name] for name in corpus.groups])
+        self.is_price = np.array([name in self.price_groups for name in corpus.groups])
 
     def __call__(self, step: int) -> Batch:
         rng = np.random.default_rng((self.seed, step))

@@ -20,12 +20,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
-from scipy.stats import norm
 
 import train_network
-from held_out import HeldOut, Values, held_out_sets
-
-QUANTILES = np.arange(1, 10) / 10.0
+from forecast_score import QUANTILES, Task, print_scores
+from held_out import Values, held_out_sets
 
 
 @torch.no_grad()
@@ -104,43 +102,6 @@ def _sample(
     return torch.quantile(paths, torch.from_numpy(QUANTILES), dim=1).permute(1, 2, 0).numpy()
 
 
-def naive(context: Values, horizon: int, season: int) -> tuple[Values, Values]:
-    """Seasonal naive, and its quantiles from the spread of its own errors in the context."""
-    ahead = np.arange(horizon)
-    point = context[context.size - season + ahead % season]
-    spread = np.std(context[season:] - context[:-season]) * np.sqrt(ahead // season + 1.0)
-    return point, point[:, None] + spread[:, None] * norm.ppf(QUANTILES)
-
-
-def quantile_loss(actual: Values, quantiles: Values) -> float:
-    error = actual[..., None] - quantiles
-    return float(np.sum(np.maximum(QUANTILES * error, (QUANTILES - 1.0) * error)))
-
-
-def score(
-    task: HeldOut, forward: train_network.Forward, samples: int, limit: int
-) -> dict[str, float]:
-    pairs = list(task.pairs())
-    contexts = [context for _, _, context, _ in pairs]
-    actual = np.stack([future for *_, future in pairs])
-    horizon = actual.shape[1]
-    quantiles = forecast(forward, contexts, horizon, samples, limit)
-    baselines = [naive(context, horizon, task.season) for context in contexts]
-    point = np.stack([b[0] for b in baselines])[..., None].repeat(QUANTILES.size, -1)
-    bands = np.stack([b[1] for b in baselines])
-    last = np.array([context[-1] for context in contexts])[:, None]
-    ours = quantile_loss(actual, quantiles)
-    inside = (actual >= quantiles[..., 0]) & (actual <= quantiles[..., -1])
-    return {
-        "point": ours / quantile_loss(actual, point),
-        "bands": ours / quantile_loss(actual, bands),
-        "mae_persistence": float(
-            np.abs(actual - quantiles[..., 4]).sum() / np.abs(actual - last).sum()
-        ),
-        "coverage": float(inside.mean()),
-    }
-
-
 def load(folder: Path) -> train_network.Forward:
     config = json.loads((folder / "config.json").read_text())
     network = train_network.build(config, seed=0)
@@ -167,18 +128,12 @@ def main() -> None:
     forward = load(arguments.model)
     available = held_out_sets(arguments.data, arguments.quick)
     names = [name for name in arguments.sets.split(",") if name] or list(available)
-    rows = []
-    print(f"{'set':16}{'point':>8}{'bands':>8}{'MAE/last':>10}{'cover80':>9}")
-    for name in names:
-        row = score(available[name](), forward, arguments.samples, arguments.context)
-        rows.append(row)
-        print(
-            f"{name:16}{row['point']:8.3f}{row['bands']:8.3f}{row['mae_persistence']:10.3f}"
-            f"{row['coverage']:9.3f}",
-            flush=True,
-        )
-    for key in ("point", "bands"):
-        print(f"geometric mean, {key}: {np.exp(np.mean([np.log(row[key]) for row in rows])):.4f}")
+
+    def forecaster(contexts: list[Values], horizon: int) -> Values:
+        return forecast(forward, contexts, horizon, arguments.samples, arguments.context)
+
+    tasks = {name: lambda name=name: Task.of(available[name]()) for name in names}
+    print_scores(tasks, forecaster)
 
 
 if __name__ == "__main__":

@@ -156,15 +156,15 @@ int run(const BacktestRequest& request) {
   const backtest::PreparedBacktest prepared =
       backtest::prepare(request.spec, tables::read_all_bars(request.spec.data),
                         request.earlier_data, request.earlier_results);
-  for (const std::string& warning : prepared.warnings()) print_warning(warning);
+  print_warnings(prepared.warnings());
   prepared.require_symbols();
 
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(request.engine);
-  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  print_warnings(loaded.warnings);
   const backtest::BacktestRun run =
       backtest::run(prepared, loaded.engine, loaded.model.name, hooks_of(request));
-  for (const std::string& warning : run.warnings) print_warning(warning);
+  print_warnings(run.warnings);
   write_all(request, run);
   publish(request.json, run.results_json,
           fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "

@@ -2,7 +2,6 @@
 // one spec, checked before any data is read.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,14 +15,11 @@ namespace toto::cli {
 
 struct BacktestFlags {
   std::vector<std::string> data;
-  // [field] of backtest::spec_fields(): the text of a flag with a value, whether a switch is given.
-  std::vector<std::optional<std::string>> values;
-  std::deque<bool> switches;
+  Flags settings;  // of the run and of the engine
   // None of these changes the results.
   std::optional<std::string> settings_file, from_results, output_dir, json;
   bool no_prefix_reuse = false;
   bool progress = false;
-  CommonFlags common;
 };
 void add_backtest_options(Command& command, BacktestFlags& flags);
 

@@ -1,6 +1,5 @@
-// `toto forecast`: read, forecast, write, a group of series at a time. Everything wrong with the
-// request is said before anything is read, everything wrong with the input before the model is
-// loaded.
+// `toto forecast`: read, forecast, write, a group of series at a time. The request is checked
+// before anything is read, the input before the model is loaded.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,10 +16,9 @@ namespace {
 
 int forecast(const ForecastFlags& flags) {
   ForecastRequest request = make_forecast_request(flags);
-  const Settings settings = resolve_settings(flags.common);
-  check_available(settings);
+  const Settings settings = resolve_available(flags.settings);
   request.options.seed = settings.seed;
-  for (const std::string& warning : request.warnings) print_warning(warning);
+  print_warnings(request.warnings);
 
   ForecastRemarks remarks(request);
   std::vector<ForecastInput> inputs = check_inputs(request, remarks);
@@ -32,7 +30,7 @@ int forecast(const ForecastFlags& flags) {
 
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(settings);
-  for (const std::string& warning : loaded.warnings) print_warning(warning);
+  print_warnings(loaded.warnings);
   if (const auto remark = remarks.scale(loaded.engine.model())) print_warning(*remark);
   if (const auto remark = remarks.mean_path(loaded.engine.model())) print_warning(*remark);
   if (const auto remark = remarks.sampled(loaded.engine.model())) print_line("note: " + *remark);

@@ -16,10 +16,10 @@ inline constexpr std::size_t kMaxCharts = 50;  // on one page; an SVG holds one
 // "64 business days", "hour", "12 steps of 15 minutes"
 std::string steps_in_words(int horizon, const tables::TimeAxis& axis);
 
-// Takes what it draws of each series as it comes by, of as many as the file --plot names can show.
+// Collects the parts of each series that the chart of --plot shows, up to its limit.
 class ForecastCharts {
  public:
-  // `heading` stands before ids that do not hold it: "AAPL" for "AAPL close".
+  // `heading` is put before ids that do not contain it: "AAPL" for "AAPL close".
   ForecastCharts(const ForecastRequest& request, const LoadedEngine& loaded, std::string heading);
 
   void add(const ForecastPart& part, const Forecast& forecast, int variate);

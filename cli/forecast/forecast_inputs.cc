@@ -24,7 +24,7 @@ struct KnownFutureFile {
 };
 
 // A horizon that leaves the calendar is an error of the request. Series that end together are
-// looked at once.
+// checked once.
 class CalendarCheck {
  public:
   explicit CalendarCheck(int horizon) : horizon_(horizon) {}
@@ -45,7 +45,7 @@ class CalendarCheck {
   tables::Ticks end_ = 0;
 };
 
-// Lines about the first files, and a count of what was left out: a folder may hold thousands.
+// Lines about the first files, and a count of the others: a folder may hold thousands.
 class InputReport {
  public:
   explicit InputReport(const ForecastRequest& request)
@@ -96,7 +96,7 @@ ForecastInput::ForecastInput(const ForecastRequest& request, const InputFile& fi
   check_whole(read_whole(), only || !again);
 }
 
-// False if only the whole file can tell what its series are.
+// False if the series are known only after the whole file was read.
 bool ForecastInput::check_streamed() {
   ForecastRemarks remarks(request_);
   CalendarCheck calendar(request_.options.horizon);
@@ -168,7 +168,7 @@ std::string ForecastInput::heading() const {
   return std::filesystem::path(file_.path).stem().string();
 }
 
-// A column says little without its file, and nothing more than the file if it is the only one.
+// A column is named with its file; the only column of a file has the name of the file.
 std::string ForecastInput::reported_id(std::string id) const {
   if (file_.label.empty()) return id;
   const bool says_no_more = by_column_ || equal_ignoring_case(id, file_.label);

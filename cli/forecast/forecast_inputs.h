@@ -1,6 +1,6 @@
-// The files of a request. Each is read twice: once to find everything that is wrong with it before
-// the model is loaded, and once more while its series are forecast, so that neither the number of
-// files nor that of their series decides how much memory it takes.
+// The files of a request. Each is read twice: once to check it before the model is loaded, and
+// again while its series are forecast, so that memory does not grow with the number of files or
+// series.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ using TakeJob = std::function<void(ForecastJob job)>;
 
 class ForecastInput {
  public:
-  // Reads and checks all of the file. Held in memory until it is forecast is only what cannot be
-  // read again, or, if it is the `only` file, need not be. Errors are those of read_series, and
-  // a horizon that leaves the calendar. `request` must outlive this.
+  // Reads and checks all of the file. It is kept in memory until it is forecast only if it cannot
+  // be read again or is the `only` file. Errors are those of read_series, and a horizon that leaves
+  // the calendar. `request` must outlive this.
   ForecastInput(const ForecastRequest& request, const InputFile& file, bool only);
 
-  // What the first reading found; the second one needs none of it.
+  // Found by the first reading; the second one does not need it.
   struct Findings {
     std::string description;
     std::vector<std::string> warnings;
@@ -38,7 +38,7 @@ class ForecastInput {
   std::string heading() const;
 
   // Hands over the jobs in the order of the file, with the ids of the answer. Once only.
-  // Error(corrupt_file) if the file is not what it was.
+  // Error(corrupt_file) if the file has changed.
   void read_jobs(const TakeJob& take);
 
  private:
@@ -64,8 +64,7 @@ class ForecastInput {
   Findings findings_;
 };
 
-// All files of the request, checked; tells on stderr what they are. A progress bar if there are
-// several.
+// All files of the request, checked; describes them on stderr. A progress bar if there are several.
 std::vector<ForecastInput> check_inputs(const ForecastRequest& request, ForecastRemarks& remarks);
 
 }  // namespace toto::cli

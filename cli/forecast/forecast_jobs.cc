@@ -12,7 +12,7 @@ namespace toto::cli {
 
 namespace {
 
-// What is left of a series whose values travel, or have been joined with others.
+// A series without its values, which have moved into a job.
 void forget_history(tables::InputSeries& series) {
   series.values = {};
   if (series.axis->times.size() <= 1) return;
@@ -78,10 +78,10 @@ ForecastJob ForecastBatch::make(std::size_t index) const {
   }
   const tables::InputSeries& target = input_.series[targets_[index]];
   if (known_positions_.empty()) return make_job(request_, target, input_.columns[target.column]);
-  tables::InputData beside;
-  beside.series.push_back(target);
-  for (const std::size_t i : known_positions_) beside.series.push_back(input_.series[i]);
-  job.series = joined(beside, 0);
+  tables::InputData joint;
+  joint.series.push_back(target);
+  for (const std::size_t i : known_positions_) joint.series.push_back(input_.series[i]);
+  job.series = joined(joint, 0);
   job.parts.push_back(part(targets_[index]));
   return job;
 }

@@ -1,5 +1,5 @@
-// From the series of a file to what the engine is asked: alone, each with the known variates beside
-// it, or all as one.
+// From the series of a file to the requests of the engine: each alone, each with the known
+// variates, or all as one.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 
 namespace toto::cli {
 
-// An input series that is forecast: a variate of what travels. Unless a chart is asked for, its
-// history is left out and of its times only the last one is kept.
+// An input series that is forecast: a variate of a job. Without a chart its history is dropped and
+// only its last time is kept.
 struct ForecastPart {
   tables::InputSeries series;
   std::string column;  // the one it was read from
 };
 
-// What the engine is asked, and which input series its answers continue. Variates with a known
-// future are inputs, not answers; they travel last and are no parts.
+// A request of the engine, and the input series that its answers continue. Variates with a known
+// future are inputs, not answers; they come last and are not parts.
 struct ForecastJob {
   Series series;
   std::vector<ForecastPart> parts;  // [variate]
 };
 
-// A series that travels alone.
+// A series alone.
 ForecastJob make_job(const ForecastRequest& request, tables::InputSeries series,
                      const std::string& column);
 
-// The jobs of a file that must be looked at as a whole.
+// The jobs of a file that must be read as a whole.
 class ForecastBatch {
  public:
   // All three must outlive this. Error(corrupt_file) if nothing is left to forecast, or if series
@@ -40,7 +40,7 @@ class ForecastBatch {
 
   std::size_t size() const { return request_.multivariate ? 1 : targets_.size(); }
   std::size_t num_parts() const { return targets_.size(); }
-  // Variates of all jobs together, known ones counted as often as they travel.
+  // Variates of all jobs together, known ones counted once per job.
   std::size_t num_variates() const { return size() * known_positions_.size() + targets_.size(); }
   ForecastJob make(std::size_t index) const;
 

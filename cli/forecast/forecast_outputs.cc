@@ -31,8 +31,9 @@ tables::ForecastHeader make_header(const ForecastRequest& request, const LoadedE
 std::unique_ptr<tables::ForecastWriter> start_table(const tables::ForecastHeader& header) {
   const bool said = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
   if (!header.engine.trained && !said) {
-    write_stdout(fmt::format("note: {} is untrained, its weights are random: no forecast\n\n",
-                             one_line(header.engine.model)));
+    write_stdout(fmt::format(
+        "note: {} is untrained: its weights are random and its forecasts meaningless\n\n",
+        one_line(header.engine.model)));
   }
   return tables::make_table_writer(header, write_stdout);
 }
@@ -69,7 +70,7 @@ void ForecastOutputs::add(const ForecastJob& job, const Forecast& forecast) {
     tables::ForecastEntry entry =
         tables::make_entry(forecast, number, part.series.id, times_after(part.series));
     entry.quantiles.resize(request_.num_quantiles);
-    if (request_.reports_point) {
+    if (request_.reports_point()) {
       entry.point = std::span(forecast.point).subspan(variate * horizon, horizon);
     }
     for (const std::unique_ptr<File>& file : files_) file->writer->add(entry);

@@ -17,7 +17,7 @@ std::string and_more(std::string_view id, std::size_t count) {
   return fmt::format("the series {} and {} more", quoted(id), count - 1);
 }
 
-// What the model is shown of a series, missing values left out: of the deviation they change
+// The part of a series that the model sees, without missing values, which change the deviation
 // little.
 double deviation_of(const tables::InputSeries& series, int max_context) {
   const std::span<const float> values = series.values;

@@ -1,5 +1,5 @@
-// What a user should know about a forecast that is right all the same. Each is one sentence a run,
-// whatever the number of series and files, and none where there is nothing to say.
+// Remarks about a forecast that is correct. Each is at most one sentence per run, whatever the
+// number of series and files.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +25,18 @@ class ForecastRemarks {
   // `id_of`: by which name the answer will call the file's series.
   void merge(ForecastRemarks file, const std::function<std::string(std::string)>& id_of);
 
-  // The default context cut a history that nobody asked to cut.
+  // The default context cut a history.
   std::optional<std::string> context() const;
   // --multivariate with a single variate.
   std::optional<std::string> multivariate() const;
-  // Series of one value, again and again.
+  // Series of one repeated value.
   std::optional<std::string> constant() const;
-  // Where exactness ends.
+  // The steps that are exact, and those that are sampled.
   std::optional<std::string> sampled(const ModelInfo& model) const;
   // Bands along the mean's path.
   std::optional<std::string> mean_path(const ModelInfo& model) const;
-  // Series that vary by so little that the model's scaler, which adds a minimum to every scale,
-  // makes flat lines of them. Constant ones are flat whatever their unit.
+  // Series that vary so little that the model's scaler, which adds a minimum to every scale, makes
+  // flat lines of them. Constant ones are flat in any unit.
   std::optional<std::string> scale(const ModelInfo& model) const;
 
  private:
@@ -48,7 +48,7 @@ class ForecastRemarks {
   std::string cut_id_;
   std::size_t num_constant_ = 0;
   std::string constant_id_;         // of the first
-  std::vector<double> deviations_;  // of all series that vary, as how many are small is the model's
+  std::vector<double> deviations_;  // of all series that vary; the model decides which are small
   double least_ = 0;                // of them
   std::string narrowest_id_;
   std::size_t num_lone_ = 0;  // files

@@ -1,92 +1,30 @@
 #include "cli/forecast/forecast_request.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/input_files.h"
 #include "cli/output.h"
-#include "io/atomic_file.h"
 #include "tables/forecast_file.h"
-#include "tables/series_folder.h"
 
 namespace toto::cli {
 namespace {
 
-double parse_level(const Choice& choice, const std::string& text) {
-  double level = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, level);
-  if (error != std::errc() || stop != end || !(level > 0 && level < 1)) {
-    fail(ErrorCode::invalid_argument, "{} holds {}, expected numbers strictly between 0 and 1",
-         choice.origin, quoted(text));
-  }
-  return level;
-}
-
-// A level named twice would be a key of the JSON twice.
-std::vector<double> parse_levels(const Choice& choice) {
-  std::vector<double> levels;
-  for (const std::string& text : list_of(choice)) {
-    const double level = parse_level(choice, text);
-    if (std::find(levels.begin(), levels.end(), level) != levels.end()) {
-      fail(ErrorCode::invalid_argument, "{} names {} twice, expected each level once",
-           choice.origin, text);
+// A level given twice would be a key of the JSON twice.
+void check_levels(const std::vector<double>& levels) {
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (std::count(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(i), levels[i]) ==
+        0) {
+      continue;
     }
-    levels.push_back(level);
+    fail(ErrorCode::invalid_argument, "--quantiles has {} twice, expected each level once",
+         levels[i]);
   }
-  return levels;
-}
-
-// --samples asks for paths outright; a variable is only a default, which --decode mean overrules.
-void read_samples(const ForecastFlags& flags, ForecastOptions& options) {
-  const auto samples = find_choice(flags.samples, "--samples", {"TOTO_NUM_SAMPLES"});
-  if (!samples) return;
-  const int number = whole_number(*samples, 1, kMaxSamples);
-  if (options.decode == Decode::sample) {
-    options.num_samples = number;
-  } else if (flags.samples) {
-    fail(ErrorCode::invalid_argument,
-         "--samples is {} but --decode mean follows one path and draws none; leave one of them out",
-         number);
-  }
-}
-
-ForecastOptions read_options(const ForecastFlags& flags) {
-  ForecastOptions options;
-  if (const auto horizon = find_choice(flags.horizon, "--horizon")) {
-    options.horizon = whole_number(*horizon, 1, kMaxHorizon);
-  }
-  if (const auto context = find_choice(flags.context, "--context")) {
-    options.max_context = whole_number(*context, 1, std::numeric_limits<int>::max());
-  }
-  if (const auto quantiles = find_choice(flags.quantiles, "--quantiles")) {
-    options.quantiles = parse_levels(*quantiles);
-  }
-  if (const auto decode = find_choice(flags.decode, "--decode")) {
-    options.decode = parse_choice(*decode, parse_decode);
-  }
-  read_samples(flags, options);
-  if (const auto missing = find_choice(flags.missing, "--missing")) {
-    options.missing = parse_choice(*missing, parse_missing);
-  }
-  if (const auto emit = find_choice(flags.emit, "--emit")) {
-    if (emit->text != "samples") {
-      fail(ErrorCode::invalid_argument, "--emit is {}, expected samples", quoted(emit->text));
-    }
-    if (options.decode == Decode::mean) {
-      fail(ErrorCode::invalid_argument,
-           "--emit samples and --decode mean exclude each other: the mean path draws no samples");
-    }
-    options.keep_samples = true;
-  }
-  options.independent_streams = flags.independent_streams;
-  return options;
 }
 
 PlotFormat plot_format(const std::string& path) {
@@ -97,24 +35,8 @@ PlotFormat plot_format(const std::string& path) {
        extension.empty() ? "no extension" : quoted(extension));
 }
 
-// Without the files this run writes: its answer beside the data is no data of the next run.
-std::vector<std::string> files_of_folder(const std::string& folder, const ForecastFlags& flags) {
-  std::vector<std::string> files = tables::series_files(folder);
-  std::erase_if(files, [&](const std::string& file) {
-    return (flags.output && io::same_file(file, *flags.output)) ||
-           (flags.json && io::same_file(file, *flags.json));
-  });
-  if (files.empty()) {
-    fail(ErrorCode::not_found,
-         "{}: the folder holds no .csv or .jsonl file, expected at least one; folders below it are "
-         "not searched",
-         folder);
-  }
-  return files;
-}
-
-// Files are known by their names without folder and extension if these differ, else by their paths.
-// Either way no id made of one file's label can be that of another's.
+// Labels are file names without folder and extension if these differ, else paths: ids made of the
+// labels of two files never collide.
 void set_labels(std::vector<InputFile>& files) {
   std::set<std::string> stems;
   for (InputFile& file : files) {
@@ -131,9 +53,9 @@ void read_inputs(const ForecastFlags& flags, ForecastRequest& request) {
   std::set<std::string> seen;
   const auto add = [&](const std::string& path) {
     std::error_code error;
-    fs::path place = fs::absolute(path, error);  // a link is a file of its own
+    fs::path place = fs::absolute(path, error);  // a link is a separate file
     if (!error) place = fs::canonical(place.parent_path(), error) / place.filename();
-    // A path that leads nowhere is complained about when it is read.
+    // A path that does not exist is reported when it is read.
     if (!error && !seen.insert(place.string()).second) {
       fail(ErrorCode::invalid_argument, "INPUT names {} twice, expected each file once", path);
     }
@@ -146,7 +68,7 @@ void read_inputs(const ForecastFlags& flags, ForecastRequest& request) {
       continue;
     }
     has_folder = true;
-    for (const std::string& path : files_of_folder(input, flags)) add(path);
+    for (const std::string& path : files_of_folder(input, {flags.output, flags.json})) add(path);
   }
   if (has_folder || request.several_files()) set_labels(request.files);
   if (flags.inputs.size() > 1) {
@@ -168,7 +90,7 @@ void check_standard_input(const ForecastFlags& flags) {
   }
 }
 
-// What was asked for must show somewhere.
+// Warns of values that no output shows.
 void warn_of_hidden_values(ForecastRequest& request) {
   const bool has_json =
       request.stdout_is_json() || request.json.has_value() ||
@@ -179,7 +101,7 @@ void warn_of_hidden_values(ForecastRequest& request) {
         fmt::format("{} does not hold samples; use --output FILE.json or --json FILE",
                     request.output ? "CSV" : "the table"));
   }
-  if (request.reports_point && request.output) {
+  if (request.reports_point() && request.output) {
     request.warnings.push_back(
         "CSV does not hold the point forecast; use --output FILE.json or --json FILE");
   }
@@ -188,39 +110,20 @@ void warn_of_hidden_values(ForecastRequest& request) {
 }  // namespace
 
 void add_forecast_options(Command& command, ForecastFlags& flags) {
+  command.positionals("INPUT", flags.inputs,
+                      "files or folders of CSV (long, wide or OHLCV) or GluonTS JSON lines; - is "
+                      "standard input");
+  flags.settings.add_all(command, settings::forecast_fields());
   command
-      .positionals("INPUT", flags.inputs,
-                   "files or folders of CSV (long, wide or OHLCV) or GluonTS JSON lines; - is "
-                   "standard input")
-      .option("--horizon", "N", flags.horizon, "steps to forecast, 1 to 100000 (default 64)")
-      .option("--context", "N", flags.context, "points of history used at most (default 4096)")
-      .option("--columns", "A,B", flags.columns,
-              "columns to forecast (default: all; of OHLCV bars close, or with --multivariate all "
-              "prices)")
-      .flag("--multivariate", flags.multivariate, "the series are variates of one series")
-      .option("--quantiles", "Q,Q", flags.quantiles,
-              "levels strictly between 0 and 1 (default 0.1,0.2,...,0.9)")
-      .option("--samples", "N", flags.samples,
-              "take everything from N sampled paths (default: exact as far as one patch reaches)")
-      .option("--decode", "D", flags.decode,
-              "what is fed back beyond the first patch: sample or mean (default sample)")
-      .option("--point", "SPEC", flags.point,
-              "also report mean, median, quantile_Q, trimmed_mean_P, ...")
-      .option("--missing", "RULE", flags.missing, "ffill, linear or mask (default ffill)")
-      .option("--format", "F", flags.format, tables::input_format_names() + " (default auto)")
-      .option("--freq", "F", flags.freq, "step of the series: 15min, h, D, B, W, M, ...")
       .option("--known-future", "FILE", flags.known_future,
               "CSV of columns whose values over the horizon are known")
-      .option("--emit", "WHAT", flags.emit, "samples: add the sampled paths to the JSON")
-      .flag("--independent-streams", flags.independent_streams,
-            "random numbers of its own for each series id")
       .option("--output", "FILE", flags.output, "FILE.json, .jsonl or .csv; - is JSON on stdout")
-      .option("--json", "FILE", flags.json, "JSON, whatever the name; - is stdout")
+      .json(flags.json, "JSON, whatever the name")
       .option("--plot", "FILE", flags.plot,
-              "chart of the forecast: FILE.svg or FILE.html; --quantiles says which bands")
-      .flag("--progress", flags.progress, "show progress even if stderr is no terminal");
-  add_common_options(command, flags.common);
-  command.note(kVariablesNote);
+              "chart of the forecast: FILE.svg or FILE.html; --quantiles selects the bands")
+      .progress(flags.progress);
+  add_common_options(command, flags.settings);
+  command.note(variables_note());
 }
 
 std::vector<ChartBand> chart_bands(const std::vector<double>& levels) {
@@ -252,27 +155,12 @@ std::vector<ChartBand> chart_bands(const std::vector<double>& levels) {
 
 ForecastRequest make_forecast_request(const ForecastFlags& flags) {
   ForecastRequest request;
-  request.multivariate = flags.multivariate;
+  read_forecast_settings(flags.settings, request);
+  check_levels(request.options.quantiles);
   request.known_future = flags.known_future;
   request.progress = flags.progress;
-  request.cuts_by_default = !flags.context;
-  request.options = read_options(flags);
-  if (const auto point = find_choice(flags.point, "--point", {"TOTO_AGGREGATION_SPEC"})) {
-    request.options.point = parse_choice(*point, parse_point);
-    request.reports_point = true;
-    request.point_name = point->text;
-  }
-  if (const auto columns = find_choice(flags.columns, "--columns")) {
-    request.read.columns = list_of(*columns);
-  }
+  request.cuts_by_default = !flags.settings.given("context");
   request.read.whole_bars = request.multivariate;
-  if (const auto format = find_choice(flags.format, "--format")) {
-    request.read.format = parse_choice(*format, tables::parse_input_format);
-  }
-  if (flags.freq) {  // parsed again by the reader; here it is checked before the file is opened
-    tables::parse_frequency(*flags.freq, "--freq");
-    request.read.frequency = *flags.freq;
-  }
   check_standard_input(flags);
   request.output = flags.output;
   request.json = flags.json;
@@ -286,18 +174,19 @@ ForecastRequest make_forecast_request(const ForecastFlags& flags) {
          "once, expected a file",
          request.files.size());
   }
-  // Nobody means to replace what is read, or one answer by another.
+  // An output must not replace an input or another output.
   std::vector<NamedPath> inputs = {{"--known-future", flags.known_future}};
   for (const InputFile& file : request.files) inputs.push_back({"INPUT", file.path});
   check_outputs(inputs,
                 {{"--output", flags.output}, {"--json", flags.json}, {"--plot", flags.plot}});
   warn_of_hidden_values(request);
 
-  // A chart needs both ends of its bands, the answer holds only what was asked for.
+  // A chart needs both ends of its bands; the answer has only the levels asked for.
   request.num_quantiles = request.options.quantiles.size();
   if (request.plot) {
-    request.bands = flags.quantiles ? chart_bands(request.options.quantiles)
-                                    : std::vector<ChartBand>{{0.1, 0.9}, {0.25, 0.75}};
+    request.bands = flags.settings.given("quantiles")
+                        ? chart_bands(request.options.quantiles)
+                        : std::vector<ChartBand>{{0.1, 0.9}, {0.25, 0.75}};
     std::vector<double>& levels = request.options.quantiles;
     for (const ChartBand& band : request.bands) {
       for (const double end : {band.low, band.high}) {

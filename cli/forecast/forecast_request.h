@@ -1,4 +1,4 @@
-// What one `toto forecast` was asked to do, checked before anything is read, loaded or written.
+// The request of one `toto forecast`, checked before anything is read, loaded or written.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,9 @@ namespace toto::cli {
 
 struct ForecastFlags {
   std::vector<std::string> inputs;
-  std::optional<std::string> horizon, context, columns, quantiles, samples, decode, point, missing,
-      format, freq, known_future, emit, output, json, plot;
-  bool multivariate = false;
-  bool independent_streams = false;
+  std::optional<std::string> known_future, output, json, plot;
   bool progress = false;
-  CommonFlags common;
+  Flags settings;
 };
 void add_forecast_options(Command& command, ForecastFlags& flags);
 
@@ -39,23 +36,18 @@ std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
 // A file to read, "-" is standard input.
 struct InputFile {
   std::string path;
-  std::string label;  // what ids begin with, where series of several files must be told apart
+  std::string label;  // prefix of ids, where there are several files
 
   std::string name() const { return path == "-" ? "standard input" : path; }
 };
 
-struct ForecastRequest {
+// Quantiles that only a chart needs come last in the options; the first `num_quantiles` were asked
+// for.
+struct ForecastRequest : settings::ForecastSettings {
   std::vector<InputFile> files;  // folders stand for the files in them
   std::string input_name;        // of all of it, for a title: "prices.csv", "prices", "3 files"
-  tables::ReadOptions read;
   std::optional<std::string> known_future;
-  bool multivariate = false;
-
-  // Quantiles that only a chart needs come last; the first `num_quantiles` were asked for.
-  ForecastOptions options;
   std::size_t num_quantiles = 0;
-  bool reports_point = false;   // --point was given
-  std::string point_name;       // as it was spelt
   bool cuts_by_default = true;  // --context was not given
 
   // Paths; "-" is stdout.
@@ -64,6 +56,7 @@ struct ForecastRequest {
   std::vector<ChartBand> bands;  // of a plot, widest first
   bool progress = false;
 
+  bool reports_point() const { return !point_name.empty(); }  // --point was given
   bool several_files() const { return files.size() > 1; }
   bool stdout_is_json() const { return output == "-" || json == "-"; }
   std::vector<std::string> warnings;

@@ -1,5 +1,5 @@
-// Forecasts jobs in groups large enough to keep every core busy, and small enough that what is in
-// memory does not depend on how many there are in all.
+// Forecasts jobs in groups: large enough to keep every core busy, small enough that memory does not
+// grow with the number of jobs.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class ForecastRun {
   ForecastOptions options_;
   Progress progress_;
   Timings timings_;
-  // The group at hand, and what it adds up to.
+  // The current group and its totals.
   std::vector<ForecastJob> jobs_;
   std::vector<Series> batch_;
   std::vector<Forecast> answers_;

@@ -69,8 +69,8 @@ class LoadResult {
   std::optional<Error> error_;
 };
 
-// What the service says on stderr. The threads that say it are those that answer requests: they
-// wait for nobody to read it.
+// Lines of the service on stderr. They are written by the threads that answer requests, which never
+// wait for a reader.
 class EventLines {
  public:
   void say(std::string_view sentence) {
@@ -86,8 +86,8 @@ class EventLines {
 // OIP clients put it into a path.
 std::string client_name(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
-// Every connection takes a descriptor, and shells allow a process few of them. As many as the
-// system allows, so that it is the limit of connections that is met.
+// Raises the limit of open files, which shells set low: every connection takes a descriptor, and
+// the limit of connections should be reached first.
 void allow_files(std::size_t num_connections) {
   constexpr std::size_t kOwn = 64;  // the model, the log, what threads need
   rlimit limit{};
@@ -104,7 +104,7 @@ void allow_files(std::size_t num_connections) {
   }
 }
 
-// SIGHUP: whoever rotates logs has moved the file away.
+// On SIGHUP, after a log rotation has moved the file away.
 void reopen_log(server::Service& service, EventLines& events) {
   try {
     service.reopen_log();
@@ -114,14 +114,14 @@ void reopen_log(server::Service& service, EventLines& events) {
   }
 }
 
-int serve(const ServeFlags& flags) {
+int serve(const Flags& flags) {
   ServeRequest request = make_serve_request(flags);
   allow_files(request.http.max_connections);
-  for (const std::string& warning : request.settings.warnings) print_warning(warning);
+  print_warnings(request.settings.warnings);
   if (!request.service.access.loopback && request.service.access.api_key.empty()) {
     print_warning(fmt::format(
-        "{} can be reached by others and there is no key: whoever reaches it may ask; use "
-        "--api-key-file, or a proxy that asks for one",
+        "{} is reachable from the network without an API key; anyone can send requests; use "
+        "--api-key-file, or a proxy that asks for a key",
         request.http.host));
   }
   const LocatedModel model = locate_model(request.settings.model);
@@ -148,7 +148,8 @@ int serve(const ServeFlags& flags) {
   options.num_events_lost = [&] { return events.num_lost(); };
   // A flag is part of the service; a variable or a line of toto.conf must not change a backtest.
   const Settings& settings = request.settings;
-  const std::uint64_t backtest_seed = settings.origins.seed == "--seed" ? settings.seed : 0;
+  const std::uint64_t backtest_seed =
+      settings.origin("seed") == "--seed" ? settings.seed : ForecastOptions().seed;
   options.backtest = [=](const io::Json& body, const server::ActiveEngine& active,
                          const std::function<bool()>& cancelled) {
     return serve_backtest(body, active, backtest_seed, cancelled);
@@ -180,11 +181,10 @@ int serve(const ServeFlags& flags) {
   }
   service->cancel_all();
   // Before the connections that wait for its answers are gone. Loading a model cannot be
-  // interrupted: when time is up everybody has been answered, files are whole at any moment, and
-  // nobody needs that model.
+  // interrupted; when time is up, every request has been answered and no file is half written.
   auto stopped = std::async(std::launch::async, [&] { service->stop(); });
   if (!failure && stopped.wait_for(kEnd) != std::future_status::ready) {
-    print_line("stopping: what could not be interrupted is left behind");
+    print_line("stopping: work that could not be interrupted is abandoned");
     std::_Exit(0);
   }
   if (failure) throw Error(*failure);
@@ -194,7 +194,7 @@ int serve(const ServeFlags& flags) {
 }  // namespace
 
 void add_serve(Arguments& arguments) {
-  const auto flags = std::make_shared<ServeFlags>();
+  const auto flags = std::make_shared<Flags>();
   Command command = arguments.add_command("serve", "HTTP service for many clients, and a web page",
                                           "toto serve --port 8080");
   add_serve_options(command, *flags);

@@ -1,4 +1,4 @@
-// A value somebody chose, and where: "--mode", "TOTO_COMPILE_MODE", "toto.conf:3: mode".
+// A value and its origin: "--mode", "TOTO_COMPILE_MODE", "toto.conf:3: mode".
 #pragma once
 
 #include <string>

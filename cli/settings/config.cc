@@ -1,5 +1,4 @@
-// `toto config`: what is in force and who said so; and the switches of `.env.compile`.
-#include <cstdlib>
+// `toto config`: every setting with its origin, and the switches of `.env.compile`.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,20 +12,19 @@
 #include "cli/output.h"
 #include "cli/settings/config_report.h"
 #include "cli/settings/env_file.h"
+#include "cli/settings/setting_table.h"
 #include "cli/settings/settings.h"
-#include "cli/settings/settings_file.h"
+#include "cli/stress.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 
 namespace toto::cli {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-
 struct ConfigFlags {
   std::vector<std::string> words;
-  std::optional<std::string> file, json, samples, point, output_dir;
-  CommonFlags common;
+  std::optional<std::string> file, json, output_dir;
+  Flags settings;
 
   std::string path() const { return file.value_or(".env.compile"); }
 };
@@ -34,10 +32,10 @@ struct ConfigFlags {
 EnvFile read_env(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return EnvFile({});
-  return EnvFile(io::read_file(path, kMaxBytes));
+  return EnvFile(io::read_file(path, kMaxSettingsBytes));
 }
 
-// What the shell will have, which is not what it has: a child cannot change its parent.
+// The shell has them only after `source`: a child cannot change its parent.
 int write_switches(const ConfigFlags& flags,
                    const std::vector<std::pair<std::string_view, std::string_view>>& values) {
   const std::string path = flags.path();
@@ -53,21 +51,21 @@ int write_switches(const ConfigFlags& flags,
   }
   io::write_file_atomically(path, env.text());
   json.end_object().end_object();
-  // Only `disable` is for going back: whoever enables means an optimised mode.
+  // Only `disable` rolls back: `enable` is meant to select an optimised mode.
   if (env.find("TOTO_DISABLE_COMPILE") == "0" && env.find("TOTO_COMPILE_MODE") == "reference" &&
       values.back().first != "TOTO_COMPILE_MODE") {
     print_warning(fmt::format(
-        "{} sets TOTO_COMPILE_MODE=reference, which stays in force; `toto config mode default` "
+        "{} sets TOTO_COMPILE_MODE=reference, which stays active; `toto config mode default` "
         "turns the optimised modes on",
         path));
   }
-  publish(flags.json, json.take(), text + fmt::format("in force after `source {}`\n", path));
+  publish(flags.json, json.take(), text + fmt::format("active after `source {}`\n", path));
   return 0;
 }
 
 int show(const ConfigFlags& flags) {
-  const ConfigReport report = report_config(flags.common, flags.samples, flags.point);
-  for (const std::string& warning : report.warnings) print_warning(warning);
+  const ConfigReport report = report_config(flags.settings);
+  print_warnings(report.warnings);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
@@ -77,35 +75,21 @@ int status(const ConfigFlags& flags) {
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
   const StatusReport report = report_status(read_env(path), path, exists);
-  for (const std::string& warning : report.warnings) print_warning(warning);
+  print_warnings(report.warnings);
   publish(flags.json, json_text(report), table_text(report));
   return 0;
 }
 
-// The common options given here hold for the check too. --mode does not: it runs in all of them.
+// The production check, with the settings given here but the mode: it runs in all of them.
 int test(const ConfigFlags& flags) {
-  std::vector<std::string> words = {"stress", "--mode", "production-check"};
-  const auto pass = [&](const char* name, const std::optional<std::string>& value) {
-    if (value) words.insert(words.end(), {name, *value});
-  };
-  if (flags.common.mode) {
+  if (const auto mode = flags.settings.find("mode")) {
     fail(ErrorCode::invalid_argument,
-         "--mode is {}, but `toto config test` checks all modes; leave it out",
-         quoted(*flags.common.mode));
+         "--mode is {}, but `toto config test` checks all modes; leave it out", quoted(*mode));
   }
-  pass("--model", flags.common.model);
-  pass("--dtype", flags.common.dtype);
-  pass("--threads", flags.common.threads);
-  pass("--isa", flags.common.isa);
-  pass("--seed", flags.common.seed);
-  pass("--plan-cache-size", flags.common.plan_cache_size);
-  pass("--cache-dir", flags.common.cache_dir);
-  pass("--output-dir", flags.output_dir);
-  pass("--json", flags.json);
-  if (flags.common.no_cache) words.emplace_back("--no-cache");
-  const std::string& file = settings_file().path();
-  if (!file.empty()) words.insert(words.end(), {"--config", file});
-  return run_command(words);
+  return run_stress({.level = validate::StressLevel::production_check,
+                     .output_dir = flags.output_dir.value_or("."),
+                     .json = flags.json,
+                     .settings = flags.settings});
 }
 
 int config(const ConfigFlags& flags) {
@@ -113,7 +97,7 @@ int config(const ConfigFlags& flags) {
   const std::string action = words.empty() ? "show" : words.front();
   const bool takes_mode = action == "mode";
   if (words.size() > (takes_mode ? 2u : 1u)) {
-    fail(ErrorCode::invalid_argument, "config {}: {} is one word too many", action,
+    fail(ErrorCode::invalid_argument, "config {}: unexpected argument {}", action,
          quoted(words[takes_mode ? 2 : 1]));
   }
   if (flags.json) check_outputs({}, {{"--json", flags.json}});
@@ -149,17 +133,18 @@ void add_config(Arguments& arguments) {
       "toto config show\n  toto config disable && source .env.compile    # roll back");
   command
       .positionals("ACTION", flags->words,
-                   "show (default): every setting and who said so; enable, disable, mode M: write "
-                   ".env.compile; status: what the file and the environment say; test: `toto "
-                   "stress --mode production-check`",
+                   "show (default): every setting and its origin; enable, disable, mode M: write "
+                   ".env.compile; status: the switches in that file and in the environment; test: "
+                   "`toto stress --mode production-check`",
                    false)
-      .option("--file", "FILE", flags->file, "in place of .env.compile")
-      .option("--json", "FILE", flags->json, "write the answer as JSON; - is stdout")
-      .option("--samples", "N", flags->samples, "as in `toto forecast`, for show")
-      .option("--point", "SPEC", flags->point, "as in `toto forecast`, for show")
-      .option("--output-dir", "DIR", flags->output_dir, "of test: where its report goes");
-  add_common_options(command, flags->common);
-  command.note(kVariablesNote).run([flags] { return config(*flags); });
+      .option("--file", "FILE", flags->file, "use this file instead of .env.compile")
+      .json(flags->json, "write the answer as JSON")
+      .option("--output-dir", "DIR", flags->output_dir, "folder of the report of test");
+  for (const settings::Setting* setting : all_settings()) {
+    const bool has_flag = (setting->doors & settings::kFlag) != 0;
+    if (has_flag && setting->section.empty()) flags->settings.add(command, *setting);
+  }
+  command.note(variables_note()).run([flags] { return config(*flags); });
 }
 
 }  // namespace toto::cli

@@ -1,4 +1,4 @@
-// What `toto config show` and `toto config status` answer.
+// The answers of `toto config show` and `toto config status`.
 #pragma once
 
 #include <optional>
@@ -12,22 +12,21 @@
 namespace toto::cli {
 
 struct ConfigRow {
-  std::string_view name;
+  std::string name;
   std::string value;
   std::string origin;  // a flag, a variable, FILE:LINE: KEY, or "default"
   std::string_view meaning;
-  std::vector<Choice> overruled = {};  // said by others, and without effect
+  std::vector<Choice> overruled = {};  // given elsewhere, without effect
 };
 
 struct ConfigReport {
   std::string file;  // the config file in use; empty: none
   std::vector<ConfigRow> rows;
-  std::vector<std::string> warnings = {};  // of the settings, and of names that are none
+  std::vector<std::string> warnings = {};  // of the settings, and unknown variables
 };
 
 // Error(invalid_argument) for a value that is wrong and would be used.
-ConfigReport report_config(const CommonFlags& flags, const std::optional<std::string>& samples,
-                           const std::optional<std::string>& point);
+ConfigReport report_config(const Flags& flags);
 std::string json_text(const ConfigReport& report);
 std::string table_text(const ConfigReport& report);
 
@@ -40,11 +39,13 @@ struct StatusReport {
   std::string path;
   bool exists = false;
   std::vector<Row> rows = {};
-  // In force now, as a forecast would run: "none" where it would be refused, the origin then says
-  // why.
+  // By the file if it exists, else by the environment.
+  bool enabled = true;
+  std::string enabled_mode = {};
+  // As a forecast would run now: "none" where it would be refused, the origin then says why.
   std::string mode = {}, origin = {}, dtype = {}, isa = {};
   std::vector<std::string> warnings = {};
-  bool sourced = true;  // the environment has what the file says
+  bool sourced = true;  // the environment has the values of the file
 };
 
 StatusReport report_status(const EnvFile& env, std::string path, bool exists);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "settings/engine_settings.h"
 
 namespace toto::cli {
 namespace {
@@ -28,18 +29,13 @@ std::string name_of_folder(const std::string& folder) {
   return path.filename().string();
 }
 
-std::optional<fs::path> folder_from(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 // huggingface_hub/constants.py: HF_HUB_CACHE
 fs::path hub_cache() {
-  if (const auto cache = folder_from("HF_HUB_CACHE")) return *cache;
-  if (const auto home = folder_from("HF_HOME")) return *home / "hub";
-  if (const auto cache = folder_from("XDG_CACHE_HOME")) return *cache / "huggingface" / "hub";
-  return folder_from("HOME").value_or(".") / ".cache" / "huggingface" / "hub";
+  if (const auto cache = folder_in_variable("HF_HUB_CACHE")) return *cache;
+  if (const auto home = folder_in_variable("HF_HOME")) return *home / "hub";
+  if (const auto cache = folder_in_variable("XDG_CACHE_HOME"))
+    return *cache / "huggingface" / "hub";
+  return folder_in_variable("HOME").value_or(".") / ".cache" / "huggingface" / "hub";
 }
 
 // Letters, digits, '.', '-' and '_', nothing that could lead out of the cache.
@@ -50,8 +46,8 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-// `repository` is owner/name. The cache keeps one folder a revision and in refs/main which one is
-// current.
+// `repository` is owner/name. The cache keeps one folder per revision; refs/main names the current
+// one.
 fs::path hub_snapshot(const std::string& repository, std::size_t slash) {
   const fs::path folder = hub_cache() / ("models--" + repository.substr(0, slash) + "--" +
                                          repository.substr(slash + 1));
@@ -88,6 +84,12 @@ fs::path hub_snapshot(const std::string& repository, std::size_t slash) {
 }
 
 }  // namespace
+
+std::optional<fs::path> folder_in_variable(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
 
 std::vector<fs::path> bundled_folders(std::string_view what) {
   std::vector<fs::path> folders;
@@ -141,7 +143,7 @@ LocatedModel locate_model(const std::string& wanted) {
   fail(ErrorCode::not_found,
        "no model folder at {}; expected a folder with config.json and model.safetensors, the name "
        "of a bundled model ({}), or owner/name",
-       wanted, kBundledModel);
+       wanted, settings::kBundledModel);
 }
 
 }  // namespace toto::cli

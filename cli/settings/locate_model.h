@@ -1,17 +1,16 @@
-// From what --model says to a folder on this machine. Nothing is ever downloaded.
+// Finds the folder of a model on this machine. Nothing is ever downloaded.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace toto::cli {
 
-inline constexpr std::string_view kBundledModel = "toto-mini";
-
 struct LocatedModel {
-  std::string name;  // how reports call it: the folder's name, or owner/name
+  std::string name;  // in reports: the folder's name, or owner/name
   std::string folder;
 };
 
@@ -19,8 +18,11 @@ struct LocatedModel {
 // Hugging Face cache, tried in this order. Error(not_found) lists the places looked at.
 LocatedModel locate_model(const std::string& wanted);
 
-// Where something that comes with the command ("models") may be: beside the build folder, beside
-// the installed command, and in the sources it was built from.
+// Places of a folder that comes with the command ("models"): next to the build folder, next to the
+// installed command, and in the sources it was built from.
 std::vector<std::filesystem::path> bundled_folders(std::string_view what);
+
+// The folder that an environment variable names, if it is set.
+std::optional<std::filesystem::path> folder_in_variable(const char* variable);
 
 }  // namespace toto::cli

@@ -1,33 +1,27 @@
-// Every setting there is, by all its names: what the environment, the config file, `toto config`
-// and the errors about them have in common. A new setting is a new row.
+// Every setting of the config file and of variables, from all tables: the one list that the
+// environment, the config file, `toto config` and the errors about them share.
 #pragma once
 
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "settings/setting.h"
+
 namespace toto::cli {
 
-struct SettingSpec {
-  std::string_view key;                       // in the config file
-  std::string_view flag;                      // empty: there is none
-  std::array<std::string_view, 2> variables;  // the first one set counts; empty ones are none
-  std::string_view meaning;                   // for `toto config show`
-  std::string_view otherwise = {};            // of the service: what holds if nobody says anything
-  bool secret = false;                        // never shown
-};
+// Of the engine, forecasts, backtests and the service, in this order.
+std::span<const settings::Setting* const> all_settings();
 
-std::span<const SettingSpec> all_settings();
+// By a key, where '_' counts as '-', or a variable; null if it is neither.
+const settings::Setting* find_setting(std::string_view name);
 
-// By a key, a variable or a flag; null if it is none of them. In keys '_' counts as '-'.
-const SettingSpec* find_spec(std::string_view name);
+// Also those of the engine's settings for the service alone, such as TOTO_SERVE_DTYPE.
+std::vector<std::string> all_variables();
 
-std::vector<std::string_view> all_variables();
-
-// A sentence for each TOTO_* variable of the environment that is set and that nothing reads, with
-// the name it was probably meant to be. Sorted.
+// A sentence for each TOTO_* variable that is set and that nothing reads, with the nearest name.
+// Sorted.
 std::vector<std::string> remarks_on_variables();
 
 }  // namespace toto::cli

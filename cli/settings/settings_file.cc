@@ -1,12 +1,13 @@
 #include "cli/settings/settings_file.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/assignment.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "cli/settings/locate_model.h"
 #include "cli/settings/setting_table.h"
 #include "io/atomic_file.h"
 
@@ -15,54 +16,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr const char* kName = "toto.conf";
 
 [[noreturn]] void fail_unknown(const std::string& where, std::string_view key) {
-  std::vector<std::string_view> names;
-  for (const SettingSpec& spec : all_settings()) names.push_back(spec.key);
-  std::string hint = did_you_mean(key, names);
-  if (hint.empty()) hint = did_you_mean(key, all_variables());
+  std::vector<std::string> keys;
+  for (const settings::Setting* setting : all_settings()) keys.push_back(setting->key());
+  const std::vector<std::string> variables = all_variables();
+  std::string hint = did_you_mean(key, std::vector<std::string_view>(keys.begin(), keys.end()));
+  if (hint.empty()) {
+    hint = did_you_mean(key, std::vector<std::string_view>(variables.begin(), variables.end()));
+  }
   fail(ErrorCode::invalid_argument, "{}: unknown key {}; the keys are {}{}", where, quoted(key),
-       fmt::join(names, ", "), hint);
-}
-
-// Without the comment behind it, or what stands between its quotes.
-std::string value_of(std::string_view text, const std::string& where, std::string_view key) {
-  text = trimmed(text);
-  if (!text.empty() && (text.front() == '"' || text.front() == '\'')) {
-    const std::size_t end = text.find(text.front(), 1);
-    const std::string_view rest =
-        end == std::string_view::npos ? text : trimmed(text.substr(end + 1));
-    if (end == std::string_view::npos || !(rest.empty() || rest.front() == '#')) {
-      fail(ErrorCode::invalid_argument,
-           "{}: the value of {} is {}, expected one closing quote at its end", where, key,
-           quoted(text));
-    }
-    text = text.substr(1, end - 1);
-  } else {
-    text = trimmed(text.substr(0, text.find(" #")));
-    if (text.starts_with('#')) text = {};
-  }
-  if (text.empty()) {
-    fail(ErrorCode::invalid_argument, "{}: {} has no value; leave the line out for the default",
-         where, key);
-  }
-  return std::string(text);
-}
-
-std::optional<fs::path> folder_from(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+       fmt::join(keys, ", "), hint);
 }
 
 std::string find_file() {
   std::error_code error;
   if (fs::exists(kName, error)) return kName;
-  std::optional<fs::path> folder = folder_from("XDG_CONFIG_HOME");
+  std::optional<fs::path> folder = folder_in_variable("XDG_CONFIG_HOME");
   if (!folder) {
-    folder = folder_from("HOME");
+    folder = folder_in_variable("HOME");
     if (folder) *folder /= ".config";
   }
   if (!folder) return {};
@@ -78,38 +51,39 @@ std::optional<std::string>& chosen_path() {
 }  // namespace
 
 SettingsFile::SettingsFile(std::string_view text, std::string path) : path_(std::move(path)) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    line = trimmed(line);
-    if (line.empty() || line.front() == '#') continue;
-    const std::string where = fmt::format("{}:{}", path_, number);
-    if (line.starts_with("export ")) line = trimmed(line.substr(7));
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) {
+  for (const NumberedLine& line : lines_of(text)) {
+    if (is_blank_or_comment(line.text)) continue;
+    const std::string where = fmt::format("{}:{}", path_, line.number);
+    const auto found = parse_assignment(line.text);
+    if (!found) {
       fail(ErrorCode::invalid_argument, "{}: holds {}, expected KEY = VALUE or a # comment", where,
-           quoted(line));
+           quoted(trimmed(line.text)));
     }
-    const std::string_view key = trimmed(line.substr(0, equals));
-    const SettingSpec* spec = key.starts_with('-') ? nullptr : find_spec(key);
-    if (spec == nullptr) fail_unknown(where, key);
-    if (const auto before = find(spec->key)) {
+    const settings::Setting* setting = find_setting(found->name);
+    if (setting == nullptr) fail_unknown(where, found->name);
+    if (const auto before = find(*setting)) {
       fail(ErrorCode::invalid_argument,
-           "{}: {} is set a second time, first at {}; expected it once", where, key,
+           "{}: {} is set a second time, first at {}; expected it once", where, found->name,
            before->origin);
     }
-    entries_.push_back({.key = spec->key,
-                        .choice = {.text = value_of(line.substr(equals + 1), where, key),
-                                   .origin = fmt::format("{}: {}", where, key)}});
+    if (!found->well_quoted) {
+      fail(ErrorCode::invalid_argument,
+           "{}: the value of {} is {}, expected one closing quote at its end", where, found->name,
+           quoted(found->value));
+    }
+    if (found->value.empty()) {
+      fail(ErrorCode::invalid_argument, "{}: {} has no value; leave the line out for the default",
+           where, found->name);
+    }
+    entries_.push_back({.setting = setting,
+                        .choice = {.text = std::string(found->value),
+                                   .origin = fmt::format("{}: {}", where, found->name)}});
   }
 }
 
-std::optional<Choice> SettingsFile::find(std::string_view key) const {
+std::optional<Choice> SettingsFile::find(const settings::Setting& setting) const {
   for (const Entry& entry : entries_) {
-    if (entry.key == key) return entry.choice;
+    if (entry.setting->key() == setting.key()) return entry.choice;
   }
   return std::nullopt;
 }
@@ -127,7 +101,8 @@ const SettingsFile& settings_file() {
     if (path.empty() && chosen_path()) {
       fail(ErrorCode::invalid_argument, "--config is empty, expected a file");
     }
-    return path.empty() ? SettingsFile() : SettingsFile(io::read_file(path, kMaxBytes), path);
+    return path.empty() ? SettingsFile()
+                        : SettingsFile(io::read_file(path, kMaxSettingsBytes), path);
   }();
   return file;
 }

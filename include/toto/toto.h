@@ -5,8 +5,8 @@
 //   toto::Series series{.id = "BTCUSD", .values = closes};
 //   toto::Forecast forecast = engine.forecast(series, {.horizon = 64});
 //
-// The library never prints, exits or reads the environment. Everything wrong with what the caller
-// hands in is reported as one toto::Error before any computation starts.
+// The library never prints, exits or reads the environment. Every mistake in a call is reported as
+// one toto::Error before any computation starts.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ std::string_view version() noexcept;
 // ---------------------------------------------------------------------------------------- errors
 
 enum class ErrorCode {
-  invalid_argument,  // a value the caller chose is out of range
-  not_found,         // a file, folder or model is not there
-  corrupt_file,      // a file is there and wrong: the message names file, tensor or line
-  unsupported,       // well formed, but not something this engine can do
+  invalid_argument,  // a value of the caller is out of range
+  not_found,         // a file, folder or model does not exist
+  corrupt_file,      // a file is wrong: the message names file, tensor or line
+  unsupported,       // well formed, but this engine cannot do it
   out_of_memory,     // memory or disk
-  overloaded,        // a queue or limit is full, try again
+  overloaded,        // a queue or limit is full; try again
   cancelled,         // the caller asked to stop
   internal,          // a bug of ours
 };
 
-// One sentence for a person: what is wrong, the value found, what was expected, the next step.
+// The message is one sentence: what is wrong, the value found, what was expected, the next step.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -59,6 +59,8 @@ enum class Missing { ffill, linear, mask };  // what replaces a NaN in the histo
 std::string_view name_of(Mode mode) noexcept;
 std::string_view name_of(DType dtype) noexcept;
 std::string_view name_of(Isa isa) noexcept;
+std::string_view name_of(Decode decode) noexcept;
+std::string_view name_of(Missing missing) noexcept;
 Mode parse_mode(std::string_view name);
 DType parse_dtype(std::string_view name);
 Isa parse_isa(std::string_view name);
@@ -66,12 +68,12 @@ Decode parse_decode(std::string_view name);
 Missing parse_missing(std::string_view name);
 
 // Packed weights kept on disk, so that the next start maps them instead of packing them again. They
-// are used only if the model's files have not changed at all, and after their checksum was
-// compared. Nothing that goes wrong with them is an error: see ModelInfo::warnings.
+// are used only if the model's files have not changed and their checksum is right. A bad cache is
+// never an error: see ModelInfo::warnings.
 struct CacheOptions {
-  std::string folder = {};  // empty: nothing is kept. `reference` mode keeps nothing anyway
-  std::uint64_t max_bytes = std::uint64_t{8} << 30;  // in all; the least recently used go first
-  std::uint64_t min_model_bytes = std::uint64_t{1} << 20;  // others are packed in milliseconds
+  std::string folder = {};  // empty: nothing is kept. `reference` mode never keeps anything
+  std::uint64_t max_bytes = std::uint64_t{8} << 30;  // in all; the least recently used are dropped
+  std::uint64_t min_model_bytes = std::uint64_t{1} << 20;  // smaller models are packed every time
 };
 
 struct EngineOptions {
@@ -82,24 +84,24 @@ struct EngineOptions {
   bool use_kv_cache = true;   // false: the reference's uncached path, `reference` mode only
   int plan_cache_size = 256;  // plans kept, in the modes that keep them
   CacheOptions cache = {};
-  // Told of every plan made, and why; and of weights packed or found in the cache.
+  // Called with a sentence for every plan made and its reason, and for weights packed or mapped.
   std::function<void(std::string_view)> on_plan = {};
 };
 
 // The options with every automatic choice made, as an engine would run with them.
-// Error(invalid_argument) for combinations there are not, Error(unsupported) for an instruction set
+// Error(invalid_argument) for impossible combinations, Error(unsupported) for an instruction set
 // this CPU lacks.
 EngineOptions resolve_options(EngineOptions options);
 
-// How a distribution becomes the one number of `Forecast::point`.
+// How a distribution becomes the single number of `Forecast::point`.
 struct Point {
   enum class Kind {
     mean,
     median,
     quantile,            // a = level
     trimmed_mean,        // a = share cut from each end
-    lower_trimmed_mean,  // a = share cut from the upper end: the mean of what is low
-    upper_trimmed_mean,  // a = share cut from the lower end: the mean of what is high
+    lower_trimmed_mean,  // a = share cut from the upper end
+    upper_trimmed_mean,  // a = share cut from the lower end
     mean_minus_std,      // a = number of standard deviations
     mean_plus_std,       // a = number of standard deviations
     mean_quantile_mix,   // a = level, b = weight of the mean
@@ -118,16 +120,16 @@ std::string name_of(const Point& point);
 struct ForecastOptions {
   int horizon = 64;  // 1 to kMaxHorizon
   std::vector<double> quantiles = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  // inside (0, 1)
-  int max_context = 4096;  // points of history used at most, the latest ones
-  int num_samples = 0;  // 0: exact as far as the model can, kDefaultPaths sampled paths beyond it
+  int max_context = 4096;  // number of latest points of history used at most
+  int num_samples = 0;     // 0: exact as far as possible, kDefaultPaths sampled paths beyond
   Decode decode = Decode::sample;
   Missing missing = Missing::ffill;
   Point point = {};
   std::uint64_t seed = 0;
   bool independent_streams = false;  // also key the random numbers by the series' id
   bool keep_samples = false;         // fill Forecast::samples
-  std::function<bool()> cancelled =
-      {};  // asked between steps; true ends the call with Error(cancelled)
+  // Called between steps; true ends the call with Error(cancelled).
+  std::function<bool()> cancelled = {};
   std::function<void(int done, int total)> progress = {};  // series finished so far
 };
 
@@ -137,14 +139,14 @@ inline constexpr int kDefaultPaths = 256;
 
 // ------------------------------------------------------------------------------------------ data
 
-// One series of one or more variates that may look at each other. The last `num_exogenous` variates
+// One series of one or more variates that may see each other. The last `num_exogenous` variates
 // have a known future.
 struct Series {
   std::string id = {};
   int num_variates = 1;
   std::vector<float> values = {};            // [variate][time]; NaN is missing
   std::vector<std::int64_t> group_ids = {};  // empty (all one group), [variate], or [variate][time]
-  std::vector<std::uint8_t> mask = {};  // empty, or [variate][time] with 0 = value does not count
+  std::vector<std::uint8_t> mask = {};       // empty, or [variate][time]; 0: the value is ignored
   int num_exogenous = 0;
   std::vector<float> future_exogenous = {};  // empty, or [exogenous][horizon]
 
@@ -160,9 +162,9 @@ struct Forecast {
   int context_length = 0;        // points of history used
   std::vector<float> mean;       // [variate][step]
   std::vector<float> median;     // [variate][step]
-  std::vector<float> point;      // [variate][step], as ForecastOptions::point says
+  std::vector<float> point;      // [variate][step], see ForecastOptions::point
   std::vector<float> quantiles;  // [quantile][variate][step], in the order of the options
-  std::vector<float> samples;    // [variate][sample][step] if asked for
+  std::vector<float> samples;    // [variate][sample][step], with keep_samples
   int num_samples = 0;           // paths drawn; 0 when everything was exact
 };
 
@@ -173,16 +175,16 @@ struct TraceArray {
   std::vector<double> values;
   int variate_axis = 0;
   int step_axis = -1;  // the axis of `shape` that counts steps ahead; -1: none
-  bool distinctive =
-      false;  // said by the network itself: no two series, no two steps have the same
+  // Output of the network itself, different for every series and step.
+  bool distinctive = false;
 };
 
-// What the network says about the first steps ahead, before any sampling, and the path that is fed
-// back ("mean" or "median"): what goldens hold. Which arrays there are is the architecture's
-// choice. Computed in the engine's own precision, handed out as double.
+// Output of the network for the first steps ahead, before any sampling, and the path that is fed
+// back ("mean" or "median"). Goldens hold the same arrays. The architecture decides which arrays
+// there are. Computed in the engine's precision, returned as double.
 struct Trace {
   std::vector<TraceArray> arrays;
-  const TraceArray* find(std::string_view name) const noexcept;  // null if there is none
+  const TraceArray* find(std::string_view name) const noexcept;  // null if not found
 };
 
 // ---------------------------------------------------------------------------------------- engine
@@ -191,31 +193,31 @@ struct Timings {  // milliseconds of the latest call, summed over its series
   double load = 0, prefill = 0, decode = 0, total = 0;
 };
 
-// What callers need to know of a model, whatever its architecture.
+// Properties of a model that callers need, for every architecture.
 struct ModelFacts {
   std::string architecture = {};    // "toto1"
-  int patch = 0;                    // time steps of one position: how a context falls into pieces
+  int patch = 0;                    // time steps per position of the network
   int block = 0;                    // steps ahead that one pass forecasts; 0: any horizon
-  std::vector<double> levels = {};  // quantiles the network answers in; empty: every level is exact
+  std::vector<double> levels = {};  // native quantile levels; empty: every level is exact
   bool can_sample = false;  // samples are paths through time; false: independent draws of each step
-  // The model sees (value - mean) / scale with a scale of at least this: a series that varies by
-  // much less looks flat to it, and bands come out in units of it.
+  // Smallest scale: the model sees (value - mean) / scale with a scale of at least this. A series
+  // that varies by much less looks flat to it and gets bands that are too wide.
   double minimum_scale = 0;
   int max_patches = 0;                    // context and horizon together
   std::size_t cache_bytes_per_patch = 0;  // keys and values of one variate
 
-  // Steps of a horizon whose distribution is the network's own, without anything fed back.
+  // Steps of a horizon that one pass covers, before anything is fed back.
   int exact_steps(int horizon) const noexcept {
     return block == 0 || horizon < block ? horizon : block;
   }
 };
 
-// How a forecast with these options is made. Paths drawn, 0 if none are; 1 where one path (of
-// means) is followed.
+// Number of paths that a forecast with these options draws: 0 for none, 1 for one path of means.
 int planned_paths(const ForecastOptions& options, const ModelFacts& facts) noexcept;
 // Steps whose mean and quantiles come straight from a distribution, not from sampled paths.
 int exact_steps(const ForecastOptions& options, const ModelFacts& facts) noexcept;
-// Bytes of the arrays of all forecasts of so many variates. A double: products of limits overflow.
+// Bytes of the forecast arrays of this number of variates. A double, because products of limits
+// overflow integers.
 double answer_bytes(double num_variates, const ForecastOptions& options,
                     const ModelFacts& facts) noexcept;
 
@@ -233,35 +235,35 @@ struct ModelInfo {
   ModelFacts facts;
   std::vector<NamedNumber> shape;  // sizes of the network, by the names of its config.json
   std::int64_t num_parameters = 0;
-  std::size_t weight_bytes = 0;       // what the engine keeps in memory
+  std::size_t weight_bytes = 0;       // in memory
   std::vector<std::string> warnings;  // unknown tensors, a cache that cannot be used
 };
 
-// What a session keeps at most.
+// Limits of what a session keeps.
 struct SessionOptions {
-  // Of the network's keys and values. A series that grows point by point keeps up to
-  // ModelFacts::patch contexts, one for each way to fall into patches. A context that does not fit
-  // is computed again every time.
+  // Bytes of the network's keys and values. A series that grows point by point keeps up to
+  // ModelFacts::patch contexts, one per alignment of the patches. A context that does not fit is
+  // computed again every time.
   std::size_t max_bytes = std::size_t{128} << 20;
-  // Points of history. When there are more, the oldest go until three quarters are left: the
-  // context then begins later, and the next forecasts compute all of it.
+  // Points of history. Beyond it the oldest quarter is dropped: the context then begins later, and
+  // the next forecasts compute all of it.
   std::size_t max_length = std::size_t{1} << 20;
 };
 
 struct SessionStats {
   std::int64_t forecasts = 0;
-  std::int64_t patches_reused = 0;  // of the contexts of all forecasts, once for all variates
+  std::int64_t patches_reused = 0;  // in the contexts of all forecasts; variates share one
   std::int64_t patches_computed = 0;
   std::int64_t points_dropped = 0;  // beyond SessionOptions::max_length
-  int contexts = 0;                 // kept now
-  std::size_t bytes = 0;            // that they take
+  int contexts = 0;                 // currently kept
+  std::size_t bytes = 0;            // of these contexts
 };
 
-// A series that grows. Every forecast is, bit for bit, Engine::forecast(session.series(), options);
-// what the network made of earlier contexts is kept, so that only the patches that are new, or fall
-// differently into the grid, are computed. Patches are counted back from the latest point: after
-// appending a multiple of the patch only the new ones are computed, after one point what was kept a
-// patch of points ago goes on. Reference mode computes everything.
+// A series that grows. Every forecast is, bit for bit, Engine::forecast(session.series(), options).
+// The session keeps keys and values of earlier contexts, so that only patches that are new or
+// aligned differently are computed. Patches are counted back from the latest point: after appending
+// a multiple of the patch only the new ones are computed; after one point the context kept one
+// patch of points ago is continued. Reference mode computes everything.
 //
 // Movable, not copyable; one thread at a time. Keeps the engine's model alive.
 class Session {
@@ -270,13 +272,13 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // [variate][new point]; NaN is missing. The latest points of a mask count, per-point group ids go
-  // on with their last. A known future is out of date then, and forgotten.
+  // [variate][new point]; NaN is missing. New points are not masked; per-point group ids continue
+  // with their last value. A known future is then out of date and dropped.
   void append(std::span<const float> values);
   void set_known_future(std::vector<float> values);  // Series::future_exogenous
 
   Forecast forecast(const ForecastOptions& options = {});
-  const Series& series() const noexcept;  // what is forecast from
+  const Series& series() const noexcept;  // the history that forecasts use
   SessionStats stats() const noexcept;
 
  private:
@@ -296,21 +298,21 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
-  // Another engine with the same weights, which are in memory only once, but with threads, scratch
-  // memory and plans of its own: both forecast at the same time, the same bits. Its threads inherit
-  // the priority of the one that calls. 0: as many as this one has.
+  // Another engine that shares the weights in memory but has separate threads, scratch memory and
+  // plans: both can forecast at the same time, with the same bits. Its threads inherit the priority
+  // of the calling thread. 0: as many threads as this engine.
   Engine twin(int threads = 0) const;
 
   Forecast forecast(const Series& series, const ForecastOptions& options = {}) const;
   std::vector<Forecast> forecast(std::span<const Series> batch,
                                  const ForecastOptions& options = {}) const;
-  // Reuses what `out` holds: after the first call of a shape nothing is allocated.
+  // Reuses the memory of `out`: after the first call of a shape nothing is allocated.
   void forecast_into(std::span<const Series> batch, const ForecastOptions& options,
                      std::vector<Forecast>& out) const;
 
   // A session that begins with this history.
   Session open(Series history, const SessionOptions& options = {}) const;
-  // Many sessions of this engine at once, each as its own forecast() would answer.
+  // Many sessions of this engine in shared passes; each gets the answer of its forecast().
   void forecast_into(std::span<Session* const> sessions, const ForecastOptions& options,
                      std::vector<Forecast>& out) const;
 
@@ -319,12 +321,11 @@ class Engine {
   const ModelInfo& model() const noexcept;
   const EngineOptions& options() const noexcept;  // with every automatic choice made
   Timings timings() const;
-  // A replan is a plan made after the warm-up was declared over. Modes that keep no plans make
-  // none.
+  // A replan is a plan made after finish_warm_up(). Modes that keep no plans make none.
   void finish_warm_up() const noexcept;
-  std::int64_t plans() const noexcept;    // made in all
+  std::int64_t plans() const noexcept;    // made so far
   std::int64_t replans() const noexcept;  // made after warm-up
-  std::string kv_cache_name() const;      // which cache holds keys and values
+  std::string kv_cache_name() const;      // name of the cache of keys and values
 
  private:
   friend class Session;
@@ -333,7 +334,7 @@ class Engine {
   std::shared_ptr<Impl> impl_;  // sessions share it
 };
 
-// Every instruction set there are kernels for in some build, from the plainest to the fastest.
+// Every instruction set that some build has kernels for, from the plainest to the fastest.
 std::span<const Isa> all_isas() noexcept;
 // The CPU's best among those this build has kernels for.
 Isa best_isa() noexcept;

@@ -5,13 +5,13 @@
     forecast = engine.forecast(values, horizon=64)
     forecast.mean, forecast.quantiles["0.9"]
 
-`TotoPipeline`, and `Toto`, `MaskedTimeseries`, `TotoForecaster` and `Forecast` stand in for those of
-toto-ts and its wrappers. Adapters: totocpp.nixtla, totocpp.gluonts, totocpp.distributed.
+`TotoPipeline`, `Toto`, `MaskedTimeseries`, `TotoForecaster` and `Forecast` replace those of toto-ts and its
+wrappers. Adapters: totocpp.nixtla, totocpp.gluonts, totocpp.distributed.
 """
 
 from __future__ import annotations
 
-import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, whose end would take our module with it
+import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, which would unload our module at their end
 
 from ._native import version as _version
 from .backtest import Backtest

@@ -1,4 +1,4 @@
-"""Whatever holds numbers, as float32 arrays: rounded once, here, and never changed in place."""
+"""Converts lists, arrays, tables and tensors to float32 arrays. Values are rounded once; inputs are never changed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def is_torch(value: object) -> bool:
 
 
 def _is_missing(value: object) -> bool:
-    """None, or pandas' NA, which float() does not take."""
+    """None, or pandas' NA, which float() does not accept."""
     return value is None or type(value).__name__ == "NAType"
 
 
 def _is_large(value: object) -> bool:
-    """Beyond what float64 has every whole number of, but within its range."""
+    """A whole number that float64 may have to round, within its range."""
     return type(value) is int and 53 < value.bit_length() < 1024
 
 
 def _odd(value: int) -> float:
-    """A large whole number as float64, rounded to odd, so that rounding it again to float32 is rounding once."""
+    """A large whole number as float64, rounded to odd: rounding that to float32 gives the correctly rounded value."""
     size = abs(value)
     shift = max(0, size.bit_length() - 53)
     digits = size >> shift
@@ -45,7 +45,7 @@ def _odd(value: int) -> float:
 
 
 def _rounded_once(values: Any) -> Any:
-    """Lists of numbers with large whole ones as _odd() has them: among others NumPy would round them twice."""
+    """Applies _odd() to large whole numbers in nested lists: NumPy would round them twice."""
     if not any(isinstance(item, (list, tuple)) or _is_large(item) for item in values):
         return values
     return [
@@ -55,25 +55,25 @@ def _rounded_once(values: Any) -> Any:
 
 
 def _of_pandas(value: Any) -> npt.NDArray[Any]:
-    """Also polars' and others with to_numpy(). Kinds are looked at first: a cast would make numbers of times."""
+    """Also for polars and others with to_numpy(). The dtype is checked first: a cast would turn times into numbers."""
     kind = getattr(value.dtype, "kind", None) if hasattr(value, "dtype") else None
     if getattr(getattr(value, "dtype", None), "na_value", None) is None or kind not in ("f", "i", "u", "b"):
-        return np.asarray(value.to_numpy())  # what is no number is refused by its own type
+        return np.asarray(value.to_numpy())  # non-numbers are refused later, by their dtype
     if kind == "f" or bool(value.isna().any()):  # pandas' own missing values become NaN
         return np.asarray(value.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(value.to_numpy(dtype=np.uint64 if kind == "u" else np.int64))
 
 
 def as_array(value: Any) -> npt.NDArray[Any]:
-    """The values of a list, array, pandas object or tensor, without a copy where that is possible."""
-    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "fiub":  # what is masked is missing
+    """The values of a list, array, pandas object or tensor, without a copy if possible."""
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "fiub":  # masked values are missing
         _require_memory_for(value.size)
         return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "detach"):  # a torch tensor, maybe with a gradient, maybe on another device
+    if hasattr(value, "detach"):  # a torch tensor, perhaps with a gradient or on another device
         value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":  # which NumPy has no name for
+        if str(value.dtype) == "torch.bfloat16":  # NumPy does not have it
             value = value.float()
     if _is_from("pyarrow", value) and hasattr(value, "null_count"):  # nulls become NaN or None
         return np.asarray(value.to_numpy(zero_copy_only=False))
@@ -95,7 +95,7 @@ _FLOAT32 = "expected numbers within float32 (3.4e38)"
 
 
 def _require_memory_for(values: int) -> None:
-    """A view of a few bytes may stand for terabytes; they are copied here and by the engine."""
+    """MemoryError before copying: a view of a few bytes may describe terabytes. Two copies are made, one by the engine."""
     if values > _WORTH_ASKING:
         _native.require_memory(values * 2 * 4)
 
@@ -108,15 +108,15 @@ def _of_objects(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
             flat[i] = np.nan
             continue
         if isinstance(item, (str, bytes)):
-            raise TypeError(f"{what} holds text ({item!r}), which is no number")
+            raise TypeError(f"{what} holds text ({item!r}), expected numbers")
         try:
-            if isinstance(item, (np.datetime64, np.timedelta64)):  # which float() would take
+            if isinstance(item, (np.datetime64, np.timedelta64)):  # float() would accept them
                 raise TypeError
             flat[i] = _odd(item) if _is_large(item) else float(item)
         except OverflowError:
             raise ValueError(f"{what} holds a whole number beyond float64, {_FLOAT32}") from None
         except (TypeError, ValueError):
-            raise TypeError(f"{what} holds something that is no number: {item!r}") from None
+            raise TypeError(f"{what} holds {item!r}, expected numbers") from None
     return numbers_of
 
 
@@ -144,7 +144,7 @@ def as_float32(value: Any, what: str = "the series") -> Float32:
 
 
 def as_float32_each(rows: Sequence[Any], names: Sequence[str] | None = None) -> list[Float32]:
-    """Series, whose memory is asked for at once before any is copied."""
+    """as_float32 for each row. Memory for all of them is checked before the first copy."""
     whats = [f'series "{name}"' for name in names] if names is not None else [f"series {i}" for i in range(len(rows))]
     for row, what in zip(rows, whats):
         if _is_number(row):
@@ -156,11 +156,11 @@ def as_float32_each(rows: Sequence[Any], names: Sequence[str] | None = None) -> 
 
 
 class Input(NamedTuple):
-    """One series, as the engine takes it."""
+    """One series, in the form the engine reads. Fields are read by name in conversions.cc."""
 
     id: str
     values: Float32  # [variate, time]
-    mask: UInt8 | None = None  # [variate, time], 0: does not count
+    mask: UInt8 | None = None  # [variate, time], 0: ignored
     group_ids: Int64 | None = None  # [variate, 1 or time]
     num_exogenous: int = 0
     future: Float32 | None = None  # [exogenous, horizon]
@@ -189,7 +189,7 @@ def stacked(variates: list[Float32]) -> Float32:
 
 
 def is_table(values: object) -> bool:
-    """A DataFrame of pandas or polars, a table of pyarrow: its columns are series."""
+    """Whether it is a DataFrame of pandas or polars or a pyarrow table, whose columns are series."""
     return hasattr(values, "columns") and (hasattr(values, "to_numpy") or hasattr(values, "column_names"))
 
 
@@ -198,7 +198,7 @@ def has_columns(values: object) -> bool:
 
 
 def _columns(values: Any) -> tuple[list[str], list[Any]]:
-    """Of a mapping or a table. Columns of one name are told apart by their place alone."""
+    """Names and columns of a mapping or table. Columns may share a name."""
     if hasattr(values, "column_names"):  # pyarrow
         return [str(name) for name in values.column_names], list(values.columns)
     if isinstance(values, Mapping):
@@ -239,7 +239,7 @@ def _renamed(inputs: Inputs, ids: Sequence[str] | None) -> Inputs:
 
 
 def make_inputs(values: Any, multivariate: bool = False, ids: Sequence[str] | None = None) -> Inputs:
-    """What a caller means by `values`.
+    """Interprets the series argument of forecast().
 
     Without `multivariate`: [time] is one series; [series, time], a list of series, a mapping of names
     to series and the columns of a DataFrame are independent series. With it: [variates, time] or a

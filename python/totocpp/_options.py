@@ -1,4 +1,4 @@
-"""Keyword options as types, for those who check types; at run time nothing reads them."""
+"""Keyword options as types, for type checkers only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[Union[np.floating[Any], np.integer[Any], np.bool_]]
-OneSeries = Sequence[Union[float, None]]  # with an array it depends on its shape: the answer is Any
+OneSeries = Sequence[Union[float, None]]  # not arrays: their shape decides the type of the answer
 ManySeries = Union[Sequence[Union[Sequence[Union[float, None]], Numbers]], Mapping[Any, Any]]
 
 
 class ForecastOptions(TypedDict, total=False):
-    """Of Engine.forecast, but for multivariate, which decides what comes back."""
+    """Of Engine.forecast, without multivariate, which decides the type of the answer."""
 
     quantiles: Sequence[float]
     samples: int | None

@@ -1,4 +1,4 @@
-"""How an engine runs: arguments, then the variables of the command line, then defaults."""
+"""The settings of an engine: arguments win over environment variables, which win over defaults."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from . import _native
 from ._arrays import text_of, whole_number
+from ._rows import ENGINE, Row
 from ._warnings import warn
 
-BUNDLED_MODEL = "toto-mini"
-BACKENDS = ("native", "inductor")
+BUNDLED_MODEL: str = ENGINE["model"].default
+BACKENDS = ENGINE["backend"].choices
 T = TypeVar("T")
 _YES, _NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -35,30 +36,31 @@ def _switch(name: str) -> bool | None:
     return value in _YES
 
 
-def _number(name: str, text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdecimal()) or not low <= int(text) <= high:
-        raise ValueError(f'{name} is "{text}", expected a whole number from {low} to {high}')
+def _number(row: Row, name: str, text: str) -> int:
+    low = int(row.low)
+    if not (text.isascii() and text.isdecimal()) or not low <= int(text) <= row.most:
+        raise ValueError(f'{name} is "{text}", expected a whole number from {low} to {row.most}')
     return int(text)
 
 
 class _Said(NamedTuple):
-    """One setting: who said it, and what."""
+    """A setting as it was given, and its origin."""
 
     origin: str
     text: str
     is_argument: bool
 
 
-def _said(argument: str, value: Any, *variables: str) -> _Said | None:
-    """The argument if it is given, else the first of the variables that is set."""
+def _said(name: str, value: Any = None) -> _Said | None:
+    """The argument if it is given, else the first of the setting's variables that is set."""
     if value is not None:
-        return _Said(argument, text_of(argument, value), True)
-    found = variable(*variables)
+        return _Said(name, text_of(name, value), True)
+    found = variable(*ENGINE[name].variables)
     return _Said(*found, False) if found else None
 
 
 def _known(said: _Said, name_of: Callable[[str], str]) -> str:
-    """The name as the library has it; its sentence about an unknown one does not say where that stood."""
+    """The name in the library's spelling. Errors about unknown names get the origin in front."""
     try:
         return name_of(said.text)
     except ValueError as error:
@@ -66,38 +68,38 @@ def _known(said: _Said, name_of: Callable[[str], str]) -> str:
 
 
 def _rollback_switch() -> str | None:
-    """The variable that rolls back to the reference, if one does."""
+    """The variable that forces reference mode, if one is set."""
     if _switch("TOTO_DISABLE_COMPILE"):
         return "TOTO_DISABLE_COMPILE"
     return "TOTO_COMPILE" if _switch("TOTO_COMPILE") is False else None
 
 
 def _mode_asked_for(mode: str | None) -> str:
-    said = _said("mode", mode, "TOTO_COMPILE_MODE", "TORCH_COMPILE_MODE")
-    return _known(said, _native.mode_name) if said else "default"
+    said = _said("mode", mode)
+    return _known(said, _native.mode_name) if said else str(ENGINE["mode"].default)
 
 
-def _mode_in_force(mode: str | None) -> tuple[str, str | None]:
-    """The mode, and the switch that rolls back to the reference, if one does: an argument wins over it."""
+def _active_mode(mode: str | None) -> tuple[str, str | None]:
+    """The mode, and the variable that forces reference mode, if one does. An argument wins over it."""
     switch = _rollback_switch()
     if switch is not None and mode is not None:
         if mode != "reference":
-            warn(f"{switch} asks for reference mode, but the argument says mode={mode!r}, which wins; leave it out to roll back")
+            warn(f"{switch} asks for reference mode, but the argument mode={mode!r} wins; omit it to roll back")
         switch = None
     return (_mode_asked_for(mode), None) if switch is None else ("reference", switch)
 
 
 class _Rollback:
-    """What stands beside a rollback must not stop it.
+    """Keeps other settings from stopping a rollback to reference mode.
 
-    In force, values that are wrong or that reference mode does not have are left aside, and one
-    warning names them. Not the model and the seed, without which there is another forecast; and a
-    wrong argument is a mistake as ever.
+    While a variable forces reference mode, invalid values and values that this mode does not support
+    are ignored, and one warning names them. Model and seed are never ignored: they change the
+    forecast. A wrong argument is always an error.
     """
 
     def __init__(self, switch: str | None) -> None:
         self._switch = switch
-        self._aside: list[str] = []
+        self._ignored: list[str] = []
 
     def take(self, said: _Said | None, use: Callable[[_Said], T], default: T) -> T:
         if said is None:
@@ -107,33 +109,35 @@ class _Rollback:
         except ValueError:
             if self._switch is None or said.is_argument:
                 raise
-            return self._leave_aside(said, default)
+            return self._ignore(said, default)
 
     def take_if(self, available: Callable[[str], bool], said: _Said | None, value: str, default: str) -> str:
-        """`value`, or the default if reference mode does not have it; without a rollback the engine refuses it."""
+        """`value`, or the default if a rollback is active and reference mode does not support it."""
         if said is None or self._switch is None or available(value):
             return value
-        return self._leave_aside(said, default)
+        return self._ignore(said, default)
 
-    def _leave_aside(self, said: _Said, default: T) -> T:
-        self._aside.append(f'{said.origin} ("{said.text}")')
+    def _ignore(self, said: _Said, default: T) -> T:
+        self._ignored.append(f'{said.origin} ("{said.text}")')
         return default
 
     def warn(self) -> None:
-        if self._aside:
-            warn(f"{self._switch} is in force: reference mode leaves {', '.join(self._aside)} aside")
+        if self._ignored:
+            verb = "is" if len(self._ignored) == 1 else "are"
+            warn(f"{self._switch} forces reference mode; {', '.join(self._ignored)} {verb} ignored")
 
 
 def seed_in_force(seed: int | None) -> int:
+    row = ENGINE["seed"]
     if seed is not None:
-        return whole_number("seed", seed, 0, 2**64 - 1)
-    found = variable("TOTO_SEED")
-    return _number(*found, 0, 2**64 - 1) if found else 0
+        return whole_number("seed", seed, int(row.low), row.most)
+    found = variable(*row.variables)
+    return _number(row, *found) if found else int(row.default)
 
 
 def model_in_force(model: Any) -> str:
     if model is None:
-        found = variable("TOTO_MODEL_ID")
+        found = variable(*ENGINE["model"].variables)
         return found[1] if found else BUNDLED_MODEL
     return folder_of(model)
 
@@ -152,7 +156,7 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
         return os.fspath(cache)
     if cache is not None and cache is not True:
         raise TypeError(f"cache is {cache!r}, expected a folder, True or False")
-    if found := variable("TOTO_CACHE_DIR"):
+    if found := variable(*ENGINE["cache_dir"].variables):
         return found[1]
     if found := variable("XDG_CACHE_HOME"):
         return os.path.join(found[1], "toto")
@@ -161,9 +165,9 @@ def _cache_folder(cache: bool | str | os.PathLike[str] | None) -> str:
 
 
 def backend_in_force() -> str:
-    """For reports alone: the kernels are always our own. engine_arguments() has refused what is neither."""
-    found = variable("TOTO_COMPILE_BACKEND")
-    return found[1] if found and found[1] in BACKENDS else BACKENDS[0]
+    """Only for reports: the kernels are always native. engine_arguments() checks the value."""
+    found = variable(*ENGINE["backend"].variables)
+    return found[1] if found and found[1] in BACKENDS else str(ENGINE["backend"].default)
 
 
 def _checked_backend(said: _Said) -> str:
@@ -179,7 +183,7 @@ def _log_plan(sentence: str) -> None:
 def _logger(said: _Said) -> Callable[[str], None]:
     for topic in said.text.split(","):
         if topic.strip() != "plans":
-            raise ValueError(f'{said.origin} names "{topic.strip()}"; what can be logged is: plans')
+            raise ValueError(f'{said.origin}: unknown topic "{topic.strip()}"; what can be logged is: plans')
     return _log_plan
 
 
@@ -194,47 +198,39 @@ def engine_arguments(
     plan_cache_size: int | None,
 ) -> dict[str, Any]:
     """The keyword arguments of _native.Engine."""
-    most_threads, most_plans = 4 * _native.usable_cores(), 1_000_000
-    mode, switch = _mode_in_force(mode)
+    mode, switch = _active_mode(mode)
     rollback = _Rollback(switch)
 
-    def number(value: int | None, argument: str, most: int, default: int, *variables: str) -> int:
+    def number(name: str, value: int | None) -> int:
+        row = ENGINE[name]
         if value is not None:
-            return whole_number(argument, value, 1, most)
-        return rollback.take(
-            _said(argument, None, *variables), lambda said: _number(said.origin, said.text, 1, most), default
-        )
+            return whole_number(name, value, int(row.low), row.most)
+        return rollback.take(_said(name), lambda said: _number(row, said.origin, said.text), row.default or 0)
 
-    said_dtype, said_isa = _said("dtype", dtype, "TOTO_DTYPE"), _said("isa", isa, "TOTO_ISA")
-    stored = rollback.take(said_dtype, lambda said: _known(said, _native.dtype_name), "f32")
-    kernels = rollback.take(said_isa, lambda said: _known(said, _native.isa_name), "auto")
-    rollback.take(_said("", None, "TOTO_COMPILE_BACKEND"), _checked_backend, BACKENDS[0])
+    default_dtype, default_isa = str(ENGINE["dtype"].default), str(ENGINE["isa"].default)
+    said_dtype, said_isa = _said("dtype", dtype), _said("isa", isa)
+    stored = rollback.take(said_dtype, lambda said: _known(said, _native.dtype_name), default_dtype)
+    kernels = rollback.take(said_isa, lambda said: _known(said, _native.isa_name), default_isa)
+    rollback.take(_said("backend"), _checked_backend, BACKENDS[0])
     arguments = {
         "mode": mode,
-        "dtype": rollback.take_if(lambda name: name in ("f32", "f64"), said_dtype, stored, "f32"),
-        "isa": rollback.take_if(_native.isa_available, said_isa, kernels, "auto"),
-        "threads": number(threads, "threads", most_threads, 0, "TOTO_THREADS"),
+        "dtype": rollback.take_if(lambda name: name in ("f32", "f64"), said_dtype, stored, default_dtype),
+        "isa": rollback.take_if(_native.isa_available, said_isa, kernels, default_isa),
+        "threads": number("threads", threads),
         "use_kv_cache": bool(use_kv_cache),
-        "plan_cache_size": number(
-            plan_cache_size,
-            "plan_cache_size",
-            most_plans,
-            256,
-            "TORCHDYNAMO_CACHE_SIZE_LIMIT",
-            "TORCHDYNAMO_RECOMPILE_LIMIT",
-        ),
+        "plan_cache_size": number("plan_cache_size", plan_cache_size),
         "cache_dir": _cache_folder(cache),
-        "on_plan": rollback.take(_said("", None, "TOTO_LOGS"), _logger, None),
+        "on_plan": rollback.take(_said("logs"), _logger, None),
     }
     rollback.warn()
     return arguments
 
 
 class Travelling(NamedTuple):
-    """What a pickled engine is loaded with: what was asked for here, under the switch of the process over there."""
+    """The arguments of a pickled engine. The process that unpickles it applies its own rollback variable."""
 
     arguments: dict[str, Any]  # of Engine
-    mode: str  # of variables or by default, where no argument names one
+    mode: str  # from variables or the default, if no argument names one
 
     def arguments_here(self) -> dict[str, Any]:
         mode = self.arguments["mode"]
@@ -244,28 +240,28 @@ class Travelling(NamedTuple):
 
 
 def travelling_arguments(asked: dict[str, Any], in_force: dict[str, Any]) -> Travelling:
-    """Of what Engine was given and what engine_arguments() made of it: a rollback here stays here."""
+    """From Engine's arguments and engine_arguments(): a rollback of this process is not pickled."""
     rolled_back = asked["mode"] is None and _rollback_switch() is not None
 
     def wanted(use: Callable[[], str], default: str) -> str:
         try:
             return use()
-        except ValueError:  # a variable that the rollback has left aside
+        except ValueError:  # a variable that the rollback ignores
             return default
 
-    def without_rollback(name: str, variable: str, name_of: Callable[[str], str], default: str) -> str:
+    def without_rollback(name: str, name_of: Callable[[str], str]) -> str:
         if not rolled_back:
             return str(in_force[name])
-        said = _said(name, asked[name], variable)
+        said, default = _said(name, asked[name]), str(ENGINE[name].default)
         return wanted(lambda: _known(said, name_of), default) if said else default
 
     arguments = {
         "mode": asked["mode"],
-        "dtype": without_rollback("dtype", "TOTO_DTYPE", _native.dtype_name, "f32"),
-        "isa": without_rollback("isa", "TOTO_ISA", _native.isa_name, "auto"),
-        "threads": in_force["threads"] or None,  # as many as there are over there
+        "dtype": without_rollback("dtype", _native.dtype_name),
+        "isa": without_rollback("isa", _native.isa_name),
+        "threads": in_force["threads"] or None,  # None: all cores of the other machine
         "use_kv_cache": in_force["use_kv_cache"],
         "cache": in_force["cache_dir"] or False,
         "plan_cache_size": in_force["plan_cache_size"],
     }
-    return Travelling(arguments, wanted(lambda: _mode_asked_for(asked["mode"]), "default"))
+    return Travelling(arguments, wanted(lambda: _mode_asked_for(asked["mode"]), str(ENGINE["mode"].default)))

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line, however deep in the package their reason was found."""
+"""Warnings that point at the caller's line, not at a line of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backtests: types of settings checked here, all else by the library; results as frames."""
+"""Backtests. Types of settings are checked here, everything else by the library; results are frames."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import csv
 import difflib
 import io
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timezone
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _native
-from ._arrays import is_table, text_of, whole_number
+from ._arrays import is_table
+from ._rows import BACKTEST, checked
 from ._settings import seed_in_force
 from ._warnings import warn
 
@@ -85,7 +84,7 @@ class Backtest:
 
 
 def merged(runs: Sequence[Backtest]) -> Backtest:
-    """Runs of different symbols with the same settings as one, as if all had been given in one call."""
+    """Merges runs of different symbols with the same settings, as if they were one run."""
     symbols: dict[str, Any] = {}
     for run in runs:
         for symbol, part in run.results["symbols"].items():
@@ -158,51 +157,17 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
     return frame
 
 
-def _decimal(name: str, value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        number = math.inf
-    if math.isnan(number) or not low <= number <= high:
-        raise ValueError(f"{name} is {value}, expected a number from {low:g} to {high:g}")
-    return number
-
-
-class _Field(NamedTuple):
-    """A setting, as the library's table of them has it (src/backtest/spec_fields.cc)."""
-
-    name: str
-    type: str
-    nullable: bool
-    low: float
-    high: float
-
-
-_FIELDS = {field.name: field for field in (_Field(*row) for row in _native.backtest_fields())}
+_FIELDS = {name: row for name, row in BACKTEST.items() if row.is_keyword}
 KEYWORDS = (*_FIELDS, "report")
 
 
-def _checked(field: _Field, value: Any) -> Any:
-    """The value as JSON has it, of the field's type. Other rules are the library's."""
-    if field.type == "toggle":
-        return bool(value)
-    if field.type == "time":
-        return str(value)
-    if field.type == "whole":
-        return str(whole_number(field.name, value, int(field.low), min(int(field.high), 2**64 - 1)))
-    if field.type == "decimal":
-        return _decimal(field.name, value, field.low, field.high)
-    if field.type == "text":
-        return text_of(field.name, value)
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{field.name} is {value!r}, expected a list of names")
-    return [text_of("a strategy", name) for name in value]
+def _as_json(value: Any) -> Any:
+    """A seed may be beyond what JSON keeps exactly."""
+    return str(value) if type(value) is int else value
 
 
 class Table(NamedTuple):
-    """Bars that are in no file, as one would hold them: one reader, one set of rules."""
+    """Bars in memory, as CSV: the same reader and rules as for files."""
 
     name: str  # in results and messages
     symbol: str  # if the table has no column for it
@@ -210,9 +175,9 @@ class Table(NamedTuple):
 
 
 def _local_days_or_utc(times: Any) -> Any:
-    """Times of one zone throughout, where summer time would make two of one.
+    """Times in one zone: summer time would change the offset within a file.
 
-    Days stay those of the exchange, since midnight there may be the day before in UTC; other times are UTC.
+    Dates stay those of the exchange, where midnight may be the day before in UTC; other times become UTC.
     """
     times = list(times)
     if not times or any(getattr(time, "tzinfo", None) is None for time in times):
@@ -254,7 +219,7 @@ def _tables_of(data: Mapping[Any, Any]) -> list[Table]:
 
 
 def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Backtest:
-    """`model` is the caller's name for it: results are passed on, and do not mention this machine."""
+    """`model` is the caller's name for it: results may be published and must not name local paths."""
     for name in settings:
         if name not in KEYWORDS:
             nearest = difflib.get_close_matches(name, KEYWORDS, 1)
@@ -263,7 +228,7 @@ def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[s
     report = bool(settings.pop("report", False))
     settings["seed"] = seed_in_force(settings.get("seed"))
     given = {
-        name: _checked(_FIELDS[name], value)
+        name: _as_json(checked(_FIELDS[name], value))
         for name, value in settings.items()
         if value is not None or not _FIELDS[name].nullable
     }

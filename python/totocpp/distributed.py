@@ -1,7 +1,7 @@
 """Many machines: forecasts and backtests on Ray, and a function for Fugue (Spark, Dask).
 
-A forecast depends on its series and on the options alone, so where it runs, in which batch, and
-whether it had to be repeated because a machine was lost, cannot change a bit of it.
+A forecast depends only on its series and options: machine, batch and repetitions after a lost machine do
+not change a bit of it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .forecasts import level_name
 def _threads_of_worker() -> int:
     import ray
 
-    # Of a task or an actor.
+    # For a task or an actor.
     cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))
     return max(1, min(cpus, 4 * _native.usable_cores()))
 
 
 class ForecastActor:
-    """For Dataset.map_batches: a batch has one series a row, `unique_id` and `y` (its values).
+    """For Dataset.map_batches: a batch has one series per row, `unique_id` and `y` (its values).
 
-    The model is loaded once an actor and runs on as many threads as the actor has CPUs. The answer
-    has one row a series: unique_id, mean (and point, if `point=` is given) and a column a quantile,
-    each of `horizon` numbers.
+    The model is loaded once per actor and runs on as many threads as the actor has CPUs. The answer
+    has one row per series: unique_id, mean (and point, if `point=` is given) and one column per
+    quantile, each of `horizon` numbers.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ _made: dict[tuple[Any, bytes], Any] = {}
 
 def _made_once(kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """kind(*arguments, **options), kept by this process for its next task."""
-    from ray import cloudpickle  # scripts and notebooks hand over what they define themselves
+    from ray import cloudpickle  # pickles classes defined in scripts and notebooks
 
-    # A class comes back as the same object each time; what it is made of need not be the same bytes.
+    # Ray returns the same class object each time, but not always the same pickled bytes.
     key = (kind, cloudpickle.dumps((arguments, options)))
     if key not in _made:
         _made.clear()
@@ -103,15 +103,13 @@ def forecast_dataset(
     freq: Any = None,
     **arguments: Any,
 ) -> Any:
-    """Forecasts a Ray Dataset with one series a row, `concurrency` batches at a time; a Dataset of answers.
+    """Forecasts a Ray Dataset with one series per row, `concurrency` batches at a time; returns a Dataset.
 
-    A long pandas frame (unique_id, ds, y) is taken, too, as totocpp.nixtla takes it: time_col ("ds")
-    and freq are for it. actor: a subclass that does more with each batch. arguments: of
-    ForecastActor.
+    Also accepts a long pandas frame (unique_id, ds, y) like totocpp.nixtla, with time_col ("ds") and
+    freq. actor: a subclass that does more with each batch. arguments: of ForecastActor.
 
-    Runs as tasks, each worker process keeping its loaded model: tasks of a machine that is lost run
-    elsewhere, while those given to a lost actor wait until there is room for a new one, for ever on
-    a cluster that is full.
+    Runs as tasks; each worker process keeps its loaded model. Tasks of a lost machine run elsewhere.
+    With actors they would wait for a new actor, which a full cluster never starts.
     """
     import ray
 
@@ -119,7 +117,7 @@ def forecast_dataset(
         rows = _rows_of_frame(dataset, time_col or "ds", freq, **arguments)
         dataset = ray.data.from_items(rows, override_num_blocks=max(1, min(len(rows) // batch_size, 1000)))
     elif time_col is not None or freq is not None:
-        raise ValueError("time_col and freq are for long frames; in a Dataset a row holds the values of a series")
+        raise ValueError("time_col and freq are for long frames; a row of a Dataset has all values of a series")
     return dataset.map_batches(
         _in_task,
         fn_args=(actor, (horizon, model), arguments),
@@ -157,16 +155,16 @@ def backtest_universe(
     engine_arguments: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Backtest:
-    """Engine.backtest with one task a file, and the figures of all of them together.
+    """Engine.backtest with one task per file; returns the merged results.
 
-    Files are read here and travel with the tasks: the machines need not share a disk.
+    Files are read here and sent with the tasks: the machines need no shared disk.
     """
     import ray
 
     if settings.get("report"):
         raise ValueError(
-            "report=True: the symbols of a universe are run apart, and there is no page of all of them; "
-            "Engine.backtest makes one of files on one machine"
+            "report=True: the symbols of a universe run in separate tasks and have no common report; "
+            "Engine.backtest makes one on one machine"
         )
     if isinstance(data, Mapping) or is_table(data):
         raise TypeError(f"data is {type(data).__name__}, expected a file, a folder or a list of them")
@@ -195,7 +193,7 @@ def backtest_universe(
 
 @lru_cache(maxsize=4)
 def _engine(model: Any, engine_arguments: tuple[tuple[str, Any], ...]) -> Engine:
-    """One engine a process and model, however many partitions it is given."""
+    """One engine per process and model, for all partitions."""
     return Engine.from_pretrained(model, **dict(engine_arguments))
 
 
@@ -214,7 +212,7 @@ def forecast_partitions(
 ) -> Any:
     """totocpp.nixtla's forecast(df, h, level) on Spark, Dask or Ray: `engine` is Fugue's.
 
-    `df` is whatever that engine calls a frame; the answer is of the same kind. Needs fugue.
+    `df` is a frame of that engine, and so is the answer. Needs fugue.
     """
     import fugue.api as fa
     import pandas as pd
@@ -227,7 +225,7 @@ def forecast_partitions(
         frame = TotoFrame(_engine(model, arguments))
         return frame.forecast(part, h, level, id_col=id_col, time_col=time_col, **options)
 
-    forecast.__annotations__ = {"part": pd.DataFrame, "return": pd.DataFrame}  # what Fugue hands over
+    forecast.__annotations__ = {"part": pd.DataFrame, "return": pd.DataFrame}  # the types Fugue passes
     given = fa.get_schema(df)
     quantiles = _columns("Toto", level, options.get("quantiles"))
     numbers = "".join(f",`{name}`:float" for name in ("Toto", *quantiles))

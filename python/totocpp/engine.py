@@ -24,6 +24,7 @@ from ._arrays import (
     text_of,
     whole_number,
 )
+from ._rows import FORECAST, checked
 from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
 from .backtest import Backtest, run_backtest
@@ -37,18 +38,21 @@ if TYPE_CHECKING:
     from ._options import BacktestSettings, ForecastOptions, ManySeries, OneSeries
 else:
 
-    def overload(function):  # typing's keeps the function, and with it this module, for ever
+    def overload(function):  # typing.overload would keep the function and this module alive
         return function
 
-DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-MAX_HORIZON = 100_000
-MAX_SAMPLES = 1_000_000
-DEFAULT_CONTEXT = 4096
-MAX_CONTEXT = 2**31 - 1
+DEFAULT_HORIZON: int = FORECAST["horizon"].default
+DEFAULT_QUANTILES: tuple[float, ...] = FORECAST["quantiles"].default
+DEFAULT_DECODE: str = FORECAST["decode"].default
+DEFAULT_MISSING: str = FORECAST["missing"].default
+DEFAULT_POINT: str = FORECAST["point"].default
+MAX_HORIZON = FORECAST["horizon"].most
+MAX_SAMPLES = FORECAST["samples"].most
+MAX_CONTEXT = FORECAST["context"].most
 
 
 def _decimal(value: Any) -> float:
-    if isinstance(value, str):  # which float() would read
+    if isinstance(value, str):  # float() would accept it
         raise TypeError
     try:
         return float(value)
@@ -70,21 +74,21 @@ def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 
 class AskedForecast(NamedTuple):
-    """The options of one forecast as the caller gave them. Its objects are the key of the latest request."""
+    """The options of one forecast as given. Their objects are the key of the latest request."""
 
     horizon: Any
     quantiles: Any
     samples: Any = None
     seed: Any = None
     context: Any = None
-    decode: Any = "sample"
-    missing: Any = "ffill"
-    point: Any = "mean"
+    decode: Any = DEFAULT_DECODE
+    missing: Any = DEFAULT_MISSING
+    point: Any = DEFAULT_POINT
     independent_streams: Any = False
     keep_samples: Any = None
 
 
-@lru_cache(maxsize=256, typed=True)  # typed: True is not a horizon, though it equals 1
+@lru_cache(maxsize=256, typed=True)  # typed: True equals 1 but is not a horizon
 def _request(
     horizon: int,
     quantiles: tuple[float, ...],
@@ -97,52 +101,54 @@ def _request(
     independent_streams: bool,
     keep_samples: bool | None,
 ) -> _native.Request:
-    """The options of one forecast, checked once: services send the same ones again and again."""
+    """The options of one forecast, checked. Cached: services repeat the same options."""
     if keep_samples and samples is None:
         raise ValueError(
             "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
-            "paths; say how many to draw and to keep: samples=256"
+            "paths; give the number of paths: samples=256"
         )
-    return _native.Request(
-        SeriesForecast,
-        horizon=whole_number("horizon", horizon, 1, MAX_HORIZON),
-        quantiles=_levels(quantiles),
-        samples=0 if samples is None else whole_number("samples", samples, 1, MAX_SAMPLES),
-        context=DEFAULT_CONTEXT if context is None else whole_number("context", context, 1, MAX_CONTEXT),
-        decode=text_of("decode", decode),
-        missing=text_of("missing", missing),
-        point=text_of("point", point),
-        seed=whole_number("seed", seed, 0, 2**64 - 1),
-        independent_streams=bool(independent_streams),
-        keep_samples=bool(keep_samples) if keep_samples is not None else samples is not None,
-    )
+    given = {
+        "horizon": horizon,
+        "samples": samples,
+        "context": context,
+        "decode": decode,
+        "missing": missing,
+        "point": point,
+        "seed": seed,
+        "independent_streams": independent_streams,
+    }
+    left_open = {name for name in ("samples", "context") if given[name] is None}  # to the library
+    options = {name: checked(FORECAST[name], value) for name, value in given.items() if name not in left_open}
+    options["quantiles"] = _levels(quantiles)
+    keeps = samples is not None if keep_samples is None else bool(keep_samples)
+    return _native.Request(SeriesForecast, options, keep_samples=keeps)
 
 
 def _of_table(table: Any, variates: list[str] | None) -> Float32:
-    """A known future as a table, which has time downwards as the history has: [exogenous, horizon]."""
+    """A known future given as a table, one column per variate: [exogenous, horizon]."""
     names, columns = series_of_columns(table)
     last = names if variates is None else variates[-len(names) :]
     if sorted(names) != sorted(last):
         raise ValueError(
-            f"known_future has the columns {', '.join(names)}, expected those that stand last in the series: "
+            f"known_future has the columns {', '.join(names)}, expected the last ones of the series: "
             + ", ".join(last)
         )
     return stacked([columns[names.index(name)] for name in last])
 
 
-def _told_apart(series: list[Input]) -> list[Input]:
-    """Independent streams are those of ids: where there are none, places stand in for them."""
+def _with_positions_as_ids(series: list[Input]) -> list[Input]:
+    """Independent streams depend on ids; series without ids get their positions as ids."""
     if any(item.id for item in series):
         return series
     return [item._replace(id=str(place)) for place, item in enumerate(series)]
 
 
 def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
-    """The last variates of every series, known over the horizon."""
+    """Adds the known future of the last variates to every series."""
     if known_future is None:
         return inputs.series
     if not inputs.has_variates:
-        raise ValueError("known_future needs multivariate=True: the variates it continues stand last in the series")
+        raise ValueError("known_future needs multivariate=True: it continues the last variates of the series")
     futures = [known_future] if inputs.is_one else list(known_future)
     if len(futures) != len(inputs.series):
         raise ValueError(f"known_future is for {len(futures)} series, expected {len(inputs.series)}")
@@ -157,10 +163,10 @@ def _with_future(inputs: Inputs, known_future: Any) -> list[Input]:
 
 
 class Engine:
-    """A model, ready to forecast. Threads may share one: their calls take turns.
+    """A loaded model. Thread safe: concurrent calls run one at a time.
 
-    In a forked process the model is loaded again at its first use there; a pickled engine is loaded
-    again where it is unpickled.
+    A forked process loads the model again at the first use; a pickled engine is loaded again when it
+    is unpickled.
     """
 
     def __init__(
@@ -196,7 +202,7 @@ class Engine:
         for warning in self._info["warnings"]:
             warn(str(warning))
         if not self.trained:
-            warn(f"the model {self.name} is untrained: its weights are random, its numbers are no forecast")
+            warn(f"the model {self.name} is untrained: its weights are random and its forecasts meaningless")
 
     @classmethod
     def from_pretrained(
@@ -218,11 +224,11 @@ class Engine:
     ) -> Engine:
         """Loads a folder, the bundled `toto-mini` (the default) or owner/name of Hugging Face.
 
-        mode: reference, default, reduce-overhead or max-autotune. dtype: f32, bf16 or int8, what
-        weights are stored as; f64 in reference mode. threads: default the usable physical cores.
-        cache: where packed weights are kept for the next start; False keeps nothing. What is not
-        given comes from the variables of the command line (TOTO_COMPILE_MODE, TOTO_THREADS, TOTO_SEED,
-        ...), as they are when the engine is loaded.
+        mode: reference, default, reduce-overhead or max-autotune. dtype: storage type of the weights,
+        f32, bf16 or int8; f64 in reference mode. threads: default the usable physical cores.
+        cache: folder of packed weights for faster starts; False: none. Other settings come from the
+        environment variables of the command line (TOTO_COMPILE_MODE, TOTO_THREADS, TOTO_SEED, ...)
+        at load time.
         """
         wanted = model_in_force(model)
         folder = hub.locate_model(
@@ -274,7 +280,7 @@ class Engine:
     def forecast(
         self,
         series: Any,
-        horizon: int = 64,
+        horizon: int = DEFAULT_HORIZON,
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
@@ -282,9 +288,9 @@ class Engine:
         context: int | None = None,
         multivariate: bool = False,
         known_future: Any = None,
-        decode: str = "sample",
-        missing: str = "ffill",
-        point: str = "mean",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
+        point: str = DEFAULT_POINT,
         ids: Sequence[str] | None = None,
         independent_streams: bool = False,
         keep_samples: bool | None = None,
@@ -294,18 +300,18 @@ class Engine:
         series: [time] gives one SeriesForecast; [series, time], a list of arrays (of any lengths), a
         mapping or the columns of a DataFrame give a list of them. With multivariate=True,
         [variates, time] is one series whose variates see each other. NaN and None are missing.
-        samples: take everything from this many sampled paths, kept as `.samples`; without it mean
-        and quantiles are exact as far as one patch reaches. context: points of history used at
-        most, the latest ones (4096). known_future: the future of the last variates, [exogenous,
-        horizon] or, as the history may be, a table with a column each. quantiles: levels inside
-        (0, 1). seed: of the random numbers; the same seed draws the same. decode: "sample", or "mean"
-        for one path beyond the first patch. missing: "ffill", "linear" or "mask". point: what `.point`
-        is. ids: names of the series. independent_streams: series draw noise of their own, told apart
-        by their ids or places; without it all share one stream (common random numbers), so that
-        samples of different series must not be added up. keep_samples=False: use them, do not keep them.
+        samples: number of sampled paths, kept as `.samples`, from which everything is computed; without
+        it mean and quantiles are exact for the first patch. context: the most points of history used,
+        the latest ones. known_future: the future of the last variates, [exogenous, horizon] or a
+        table with one column each. quantiles: levels inside (0, 1). seed: random seed. decode:
+        "sample", or "mean" for one path beyond the first patch. missing: "ffill", "linear" or "mask".
+        point: the statistic in `.point`. ids: names of the series. independent_streams: separate random
+        numbers per series, by id or position; without it all series share one stream (common random
+        numbers), and samples of different series must not be added up. keep_samples=False: use the
+        samples but do not keep them.
         """
-        # The fields of AskedForecast. A tuple is all that the usual call makes: after a forecast even
-        # the code of a named one has to come from memory, which costs 10 us.
+        # The fields of AskedForecast. Only a plain tuple: after a forecast even the code of a named tuple
+        # must be read from memory, which takes 10 us.
         key = (horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples)
         if not multivariate and ids is None and known_future is None and not independent_streams:
             answer = self._native.forecast_again(series, key)
@@ -328,13 +334,13 @@ class Engine:
                 return answer  # type: ignore[no-any-return]
         inputs = make_inputs(series, multivariate, ids)
         if independent:
-            inputs = inputs._replace(series=_told_apart(inputs.series))
+            inputs = inputs._replace(series=_with_positions_as_ids(inputs.series))
         batch = _with_future(inputs, known_future)
         answers: list[SeriesForecast] = self._native.forecast(batch, self._request(asked), inputs.has_variates)
         return answers[0] if inputs.is_one else answers
 
     def _request(self, asked: AskedForecast) -> _native.Request:
-        """The options of forecast() as a request; a seed of None is the engine's."""
+        """The options of forecast() as a request; seed None is the engine's seed."""
         quantiles = asked.quantiles
         levels = quantiles if type(quantiles) is tuple else _levels(quantiles)
         seed = self._seed if asked.seed is None else asked.seed
@@ -343,7 +349,7 @@ class Engine:
         except TypeError as error:
             if "unhashable" not in str(error):
                 raise
-            raise TypeError(f"an option has the wrong kind: {error}") from None
+            raise TypeError(f"an option has the wrong type: {error}") from None
         if type(quantiles) in (tuple, list) and all(type(level) is float for level in quantiles):
             self._native.remember(asked._replace(quantiles=tuple(quantiles)), request)
         return request
@@ -357,11 +363,11 @@ class Engine:
         samples: int | None = None,
         seed: int | None = None,
         context: int | None = None,
-        decode: str = "sample",
-        missing: str = "ffill",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
         independent_streams: bool = False,
     ) -> list[SeriesForecast]:
-        """forecast() for series with masks and group ids of their own; arrays keep their variate axis."""
+        """forecast() for series with masks and group ids; arrays keep their variate axis."""
         asked = AskedForecast(
             horizon,
             quantiles,
@@ -372,17 +378,22 @@ class Engine:
             missing=missing,
             independent_streams=independent_streams,
         )
-        told_apart = _told_apart(batch) if independent_streams else batch
-        return self._native.forecast(told_apart, self._request(asked), True)
+        batch = _with_positions_as_ids(batch) if independent_streams else batch
+        return self._native.forecast(batch, self._request(asked), True)
 
     def session(
-        self, history: Any, *, multivariate: bool = False, max_bytes: int = 128 << 20, max_length: int = 1 << 20
+        self,
+        history: Any,
+        *,
+        multivariate: bool = False,
+        max_bytes: int = _native.SESSION_MAX_BYTES,
+        max_length: int = _native.SESSION_MAX_LENGTH,
     ) -> Session:
-        """A series that grows: append() and forecast() again, computing only what is new."""
+        """A growing series: append() and forecast() again; only new points are computed."""
         inputs = make_inputs(history, multivariate)
         if not inputs.is_one:
             raise ValueError(
-                f"the history is a batch, of {len(inputs.series)} series, expected one series alone, "
+                f"the history is a batch of {len(inputs.series)} series, expected one series, "
                 + ("[variates, time]" if multivariate else "[time], or multivariate=True for [variates, time]")
                 + "; open a session for each: engine.session(history[0])"
             )
@@ -415,7 +426,7 @@ class Engine:
         modes: Sequence[str] | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
-        """Is the engine right? The report of `toto verify`: {"passed", "checks": [...], ...}."""
+        """Runs `toto verify` and returns its report: {"passed", "checks": [...], ...}."""
         if isinstance(modes, str):
             raise TypeError(f"modes is {modes!r}, expected a list of modes")
         goldens = [golden] if isinstance(golden, (str, os.PathLike)) else list(golden)
@@ -471,8 +482,8 @@ class Engine:
 
     @property
     def timings(self) -> dict[str, float]:
-        """Milliseconds: load; of the latest call prefill, decode and total; and call, all that was
-        spent in the library: what a call takes beyond it is Python's."""
+        """Milliseconds: load; prefill, decode and total of the latest call; and call, the whole time of
+        the latest call in the library: the rest is Python's."""
         return self._native.timings()
 
     def finish_warm_up(self) -> None:
@@ -495,7 +506,7 @@ class Engine:
         return f"Engine({self.name!r}, mode={self.mode!r}, dtype={self.dtype!r}, isa={self.isa!r}, threads={self.threads})"
 
     def _in_mode(self, mode: str) -> Engine:
-        """Another one like this, in this execution mode."""
+        """A copy of this engine in another execution mode."""
         arguments = {**self._travels.arguments, "mode": mode}
         return _reloaded(str(self._info["path"]), Travelling(arguments, mode), self._name, self._seed, self._source)
 
@@ -511,9 +522,9 @@ def _reloaded(folder: str, travelled: Travelling, name: str | None, seed: int, s
 
 
 class Session:
-    """A growing series. Every forecast is, bit for bit, that of Engine.forecast on all points so far.
+    """A growing series. Every forecast equals Engine.forecast on all points so far, bit for bit.
 
-    For one process: after a fork it says so instead of working.
+    Bound to its process: a forked process gets an error.
     """
 
     def __init__(self, engine: Engine, native: _native.Session, multivariate: bool) -> None:
@@ -523,29 +534,29 @@ class Session:
 
     def append(self, values: Any) -> None:
         """New points: a number, [new points], or of a multivariate session [variates, new points]."""
-        array = as_float32(values, "what is appended")
+        array = as_float32(values, "the appended data")
         if array.ndim == 0 and not self._multivariate:
             array = array.reshape(1, 1)
         elif array.ndim == 1:
             array = array[:, np.newaxis] if self._multivariate else array[np.newaxis]
         if array.ndim != 2:
             raise ValueError(
-                f"what is appended has the shape {list(array.shape)}, expected "
+                f"the appended data has the shape {list(array.shape)}, expected "
                 + ("[variates] or [variates, new points]" if self._multivariate else "one number or [new points]")
             )
         self._native.append(np.ascontiguousarray(array))
 
     def forecast(
         self,
-        horizon: int = 64,
+        horizon: int = DEFAULT_HORIZON,
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
         seed: int | None = None,
         context: int | None = None,
-        decode: str = "sample",
-        missing: str = "ffill",
-        point: str = "mean",
+        decode: str = DEFAULT_DECODE,
+        missing: str = DEFAULT_MISSING,
+        point: str = DEFAULT_POINT,
         independent_streams: bool = False,
         keep_samples: bool | None = None,
     ) -> SeriesForecast:

@@ -1,6 +1,6 @@
-"""toto-ts's classes: change the import and the tutorial runs.
+"""toto-ts's classes: its tutorial runs with only a changed import.
 
-NumPy in, NumPy out; torch in, torch out, on the device it came from. PyTorch itself is not needed.
+NumPy in, NumPy out; torch in, torch out, on the same device. PyTorch is not required.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .pipeline import TORCH_DTYPES, mode_of_torch
 
 
 class MaskedTimeseries(NamedTuple):
-    """A series and its masks, as toto-ts has them; arrays are [variates, time] or [batch, variates, time]."""
+    """A series and its masks, as in toto-ts; arrays are [variates, time] or [batch, variates, time]."""
 
     series: Any
-    padding_mask: Any  # true: the value counts
+    padding_mask: Any  # true: the value is used
     id_mask: Any  # variates with equal ids see each other; the last axis may be 1
-    timestamp_seconds: Any = None  # not used by the model, here as there
+    timestamp_seconds: Any = None  # not used by the model, as in toto-ts
     time_interval_seconds: Any = None
     num_exogenous_variables: int = 0  # the last ones
 
@@ -46,7 +46,7 @@ class Forecast(ABC):
     def quantile(self, q: Any) -> Any:
         """Of the samples, interpolated linearly."""
         if self.samples is None:
-            raise ValueError("quantiles are those of the samples and there are none; use num_samples=")
+            raise ValueError("quantiles need samples and there are none; use num_samples=")
         levels = as_array(q).astype(np.float64)
         if not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"quantile {q} is outside the interval [0, 1]")
@@ -60,7 +60,7 @@ class Forecast(ABC):
     @property
     def std(self) -> Any:
         if self.samples is None:
-            raise ValueError("the standard deviation is that of the samples and there are none; use num_samples=")
+            raise ValueError("the standard deviation needs samples and there are none; use num_samples=")
         values = as_array(self.samples).std(axis=-1, ddof=1, dtype=np.float64).astype(np.float32)
         return _like(self.samples, values)
 
@@ -77,7 +77,7 @@ def _like(example: Any, array: Any) -> Any:
 
 
 class Toto:
-    """A loaded model. `toto.model` is what TotoForecaster takes."""
+    """A loaded model. TotoForecaster takes `toto.model`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -98,7 +98,7 @@ class Toto:
     ) -> Toto:
         """As Engine.from_pretrained, which lists the other arguments. Checkpoints are always read strictly.
 
-        cache_dir: where Hugging Face keeps what it downloads, as in toto-ts.
+        cache_dir: Hugging Face's download folder, as in toto-ts.
         """
         if model_id is not None:
             if pretrained_model_name_or_path is not None:
@@ -107,7 +107,7 @@ class Toto:
         _warn_of_loading(map_location, strict)
         for name, value in (("proxies", proxies), ("resume_download", resume_download)):
             if value is not None:
-                warn(f"{name}={value!r} has no meaning here: huggingface_hub downloads in its own way")
+                warn(f"{name}={value!r} is ignored: huggingface_hub manages its downloads")
         if cache_dir is not None:
             arguments.setdefault("hub_cache_dir", cache_dir)
         return cls(Engine.from_pretrained(pretrained_model_name_or_path, **arguments))
@@ -116,7 +116,7 @@ class Toto:
     def load_from_checkpoint(
         cls, checkpoint_path: str | os.PathLike[str], map_location: Any = "cpu", strict: bool = True, **arguments: Any
     ) -> Toto:
-        """A folder, or the model.safetensors in it; config.json stands beside it. arguments: of Engine.from_pretrained."""
+        """A folder, or the model.safetensors in it, next to config.json. arguments: of Engine.from_pretrained."""
         _warn_of_loading(map_location, strict)
         return cls(Engine.from_pretrained(_folder_of_checkpoint(checkpoint_path), **arguments))
 
@@ -138,23 +138,23 @@ class Toto:
         return self
 
     def cuda(self, device: Any = None) -> Toto:
-        """Nowhere, with a warning."""
+        """Stays on the CPU, with a warning."""
         return self.to("cuda" if device is None else device)
 
     def __repr__(self) -> str:
         return f"Toto({self._engine!r})"
 
     def to(self, device: Any = None, dtype: Any = None, **others: Any) -> Toto:
-        """Nowhere: a warning for each thing that the model will not become."""
-        if is_torch(device) and type(device).__name__ == "dtype":  # as PyTorch allows it to stand first
+        """Changes nothing; one warning per request that cannot be met."""
+        if is_torch(device) and type(device).__name__ == "dtype":  # PyTorch allows the dtype as the first argument
             device, dtype = None, device
         _warn_of_device("to", device)
         if dtype is not None and "torch." + str(dtype).removeprefix("torch.") != TORCH_DTYPES[self._engine.dtype]:
-            warn(f"to: {dtype} has no meaning here, weights stay {self._engine.dtype}; use from_pretrained(dtype=...)")
+            warn(f"to: {dtype} is ignored, weights stay {self._engine.dtype}; use from_pretrained(dtype=...)")
         for name, value in others.items():
             if name not in ("non_blocking", "copy", "memory_format"):
                 raise TypeError(f"Toto.to() got an unexpected keyword argument {name!r}")
-            warn(f"to: {name}={value!r} has no meaning here, nothing is moved")
+            warn(f"to: {name}={value!r} is ignored, nothing is moved")
         return self
 
     def eval(self) -> Toto:
@@ -170,9 +170,9 @@ class Toto:
         options: Any = None,
         disable: bool = False,
     ) -> Toto:
-        """Nothing is left to compile; a mode that differs from the engine's loads the model in it.
+        """Nothing needs compiling; another mode than the engine's reloads the model in that mode.
 
-        The other arguments of torch.compile have no meaning here and give a warning each.
+        The other arguments of torch.compile are ignored, with a warning each.
         """
         without_meaning = {
             "backend": None if backend in BACKENDS else backend,  # as TOTO_COMPILE_BACKEND
@@ -183,14 +183,14 @@ class Toto:
         }
         for argument, value in without_meaning.items():
             if value is not None:
-                warn(f"compile: {argument}={value!r} has no meaning here, nothing is traced")
+                warn(f"compile: {argument}={value!r} is ignored, nothing is traced")
         mode = mode_of_torch("compile: mode", mode)
         if mode is not None and mode != self._engine.mode:
             self._engine = self._engine._in_mode(mode)
         return self
 
     def uncached(self) -> Engine:
-        """The reference's path without a key-value cache, loaded when first asked for."""
+        """The reference engine without a key-value cache, loaded on first use."""
         if self._uncached is None:
             arguments = self._engine._arguments
             self._uncached = Engine(
@@ -210,7 +210,7 @@ class Toto:
 def _warn_of_loading(map_location: Any, strict: bool) -> None:
     _warn_of_device("map_location", map_location)
     if not strict:
-        warn("strict=False has no meaning here: a checkpoint must hold every tensor, and nothing else is read")
+        warn("strict=False is ignored: a checkpoint must have every tensor, and other tensors are not read")
 
 
 def _folder_of_checkpoint(path: str | os.PathLike[str]) -> str:
@@ -219,14 +219,14 @@ def _folder_of_checkpoint(path: str | os.PathLike[str]) -> str:
         return folder
     if os.path.basename(folder) != "model.safetensors":
         raise ValueError(
-            f"{folder}: is called {os.path.basename(folder)}, expected model.safetensors, with config.json beside it"
+            f"{folder}: is called {os.path.basename(folder)}, expected model.safetensors, next to config.json"
         )
     return os.path.dirname(folder) or "."
 
 
 def _warn_of_device(argument: str, device: Any) -> None:
     if device is not None and str(device) not in ("cpu", "auto"):
-        warn(f"{argument}: {device} has no meaning here, the model runs on the CPU")
+        warn(f"{argument}: {device} is ignored, the model runs on the CPU")
 
 
 def _batched(value: Any, batched: bool) -> Any:
@@ -234,7 +234,7 @@ def _batched(value: Any, batched: bool) -> Any:
 
 
 def _mask(inputs: MaskedTimeseries, shape: tuple[int, ...], batched: bool) -> Any:
-    """What is not 0 counts, as in PyTorch; a cast would make 0.5 and 256 of uint8's range into 0."""
+    """True where the mask is not 0, as in PyTorch. A cast to uint8 would turn 0.5 and 256 into 0."""
     mask = _batched(as_array(inputs.padding_mask), batched)
     if mask.shape != shape:
         raise ValueError(f"padding_mask has the shape {list(mask.shape)}, expected that of the series, {list(shape)}")
@@ -284,11 +284,11 @@ class TotoForecaster:
     ) -> Forecast:
         """As in toto-ts: without num_samples the mean is fed back along one path.
 
-        independent_streams: the series of a batch draw noise of their own, as in toto-ts; without it
-        they share one stream, so that samples of different series must not be added up.
+        independent_streams: separate random numbers per series, as in toto-ts; without it the series of a
+        batch share one stream, and samples of different series must not be added up.
 
-        samples_per_batch is accepted and has no effect: memory is planned by the engine, and any
-        number of samples works. use_kv_cache=False runs the uncached path of reference mode.
+        samples_per_batch is accepted and ignored: the engine plans its memory for any number of
+        samples. use_kv_cache=False runs the uncached path of reference mode.
         """
         prediction_length = whole_number("prediction_length", prediction_length, 1, MAX_HORIZON)
         if num_samples is not None:
@@ -318,7 +318,7 @@ class TotoForecaster:
 
 
 def _same_for_all(given: Any, most: int) -> int:
-    """num_exogenous_variables, also as collated: one for each series of the batch."""
+    """num_exogenous_variables, also in collated form: one per series of the batch."""
     if hasattr(given, "__len__") or is_torch(given):
         each = as_array(given).reshape(-1).tolist()
         if len(set(each)) != 1:

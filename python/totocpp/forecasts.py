@@ -1,4 +1,4 @@
-"""What Engine.forecast answers."""
+"""The result of Engine.forecast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._arrays import Float32
 
 
 def level_name(level: float) -> str:
-    """The shortest text that reads back as the level, but for the last bits of sums: "0.1", "0.3"."""
+    """A short name of a level, rounded to 12 decimals: "0.1", "0.3"."""
     return repr(round(float(level), 12))
 
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from .forecaster import Forecast
 
     class _Base(_native.Forecast, Forecast):
-        """Forecast.register() is not seen by type checkers."""
+        """Type checkers do not see Forecast.register()."""
 else:
     _Base = _native.Forecast
 
 
-# Properties that make up a forecast: what pickle and copy carry over.
+# The properties that pickle and copy store.
 _STATE = ("id", "context_length", "num_samples", "levels", "mean", "median", "point", "level_values", "samples")
 
 
 class SeriesForecast(_Base):
     """The forecast of one series.
 
-    Arrays are [horizon]; of a multivariate series [variates, horizon]. They are made of the engine's
-    own memory when first asked for, and are the caller's to change.
+    Arrays are [horizon], or [variates, horizon] for a multivariate series. They are views of the
+    engine's result, created on first access; the caller may change them.
     """
 
-    __slots__ = ()  # so that nothing has to be cleared when it goes
+    __slots__ = ()  # no dict to clear when it is freed
 
     id: str
     context_length: int  # points of history used
     num_samples: int  # sampled paths; 0 if everything is exact
     mean: Float32
     median: Float32
-    point: Float32  # as `point=` of forecast() says; the mean if it says nothing
+    point: Float32  # see `point=` of forecast(); the mean by default
     samples: Float32 | None  # [samples, horizon] or [variates, samples, horizon], if kept
-    levels: tuple[float, ...]  # the quantiles asked for
+    levels: tuple[float, ...]  # of the requested quantiles
     level_values: Float32  # [level, horizon] or [level, variates, horizon]
 
     @property
@@ -59,7 +59,7 @@ class SeriesForecast(_Base):
         return {level_name(level): self.level_values[i] for i, level in enumerate(self.levels)}
 
     def quantile(self, q: float | Sequence[float]) -> Float32:
-        """One of the quantiles asked for, or any that the samples give; of several levels [level, ...]."""
+        """One of the requested quantiles, or any quantile of the samples; [level, ...] for several levels."""
         if np.ndim(q) > 0:
             return np.stack([self.quantile(float(level)) for level in np.asarray(q).ravel()])
         if isinstance(q, str) or not isinstance(q, (Real, np.ndarray)):
@@ -71,7 +71,7 @@ class SeriesForecast(_Base):
         if self.samples is None:
             known = ", ".join(level_name(level) for level in self.levels)
             raise ValueError(
-                f"quantile {q} was not asked for and there are no samples; this forecast has {known}: "
+                f"quantile {q} was not requested and there are no samples; this forecast has {known}: "
                 f"use forecast(..., quantiles=[{q}]) or samples="
             )
         if not 0 <= q <= 1:
@@ -81,7 +81,7 @@ class SeriesForecast(_Base):
     @property
     def std(self) -> Float32:
         if self.samples is None:
-            raise ValueError("the standard deviation is that of the samples and none were kept; use samples=")
+            raise ValueError("the standard deviation needs samples and none were kept; use samples=")
         return np.asarray(self.samples.std(axis=-2, ddof=1, dtype=np.float64), dtype=np.float32)
 
     def __repr__(self) -> str:
@@ -95,5 +95,5 @@ class SeriesForecast(_Base):
 
 
 def _to_be_filled(kind: type[SeriesForecast]) -> SeriesForecast:
-    """What pickle and copy then give its state."""
+    """An empty forecast; pickle and copy then set its state."""
     return kind.__new__(kind)

@@ -1,4 +1,4 @@
-"""A GluonTS predictor: works in gluonts.evaluation and wherever else predictors do.
+"""A GluonTS predictor, for gluonts.evaluation and other users of predictors.
 
 Needs gluonts.
 """
@@ -16,17 +16,18 @@ from gluonts.dataset.util import forecast_start
 from gluonts.model.forecast import QuantileForecast, SampleForecast
 from gluonts.model.predictor import Predictor
 
+from . import _native
 from ._arrays import Input, as_float32_each, whole_number
 from ._warnings import warn
 from .engine import DEFAULT_QUANTILES, MAX_HORIZON, Engine
 from .forecasts import SeriesForecast, level_name
 
 _SERIALIZED = "totocpp.json"
-DEFAULT_SAMPLES = 256  # of multivariate forecasts, which GluonTS has only as samples
+DEFAULT_SAMPLES = _native.DEFAULT_PATHS  # for multivariate forecasts, which GluonTS represents only as samples
 
 
 class TotoPredictor(Predictor):  # type: ignore[misc]
-    """Exact quantiles unless samples are asked for, here or by predict(num_samples=...)."""
+    """Exact quantiles, unless num_samples is given here or in predict()."""
 
     def __init__(
         self,
@@ -48,19 +49,19 @@ class TotoPredictor(Predictor):  # type: ignore[misc]
         self.seed = seed
 
     def predict(self, dataset: Any, num_samples: int | None = None, **others: Any) -> Iterator[Any]:
-        for name, value in others.items():  # GluonTS allows them, and predictors differ in what they take
-            warn(f"{name}={value!r} has no meaning here: there is no such argument")
+        for name, value in others.items():  # GluonTS passes arguments that only other predictors have
+            warn(f"{name}={value!r} is ignored: there is no such argument")
         samples = num_samples if num_samples is not None else self.num_samples
         entries = enumerate(dataset)
         while batch := list(islice(entries, self.batch_size)):
-            # In messages; a series without an id is called by its place in the dataset.
+            # For messages; a series without an id has its position in the dataset as its name.
             names = [str(entry.get("item_id", place)) for place, entry in batch]
             targets = as_float32_each([entry["target"] for _, entry in batch], names)
             inputs = [
                 Input(name, target if target.ndim == 2 else target[np.newaxis]) for name, target in zip(names, targets)
             ]
             several = [target.ndim == 2 for target in targets]
-            # Apart, so that what a series is answered does not depend on its neighbours.
+            # Two calls, so that the answer for a series does not depend on the rest of the batch.
             alone = iter(self._answers([item for item, many in zip(inputs, several) if not many], samples))
             drawn = samples if samples is not None else DEFAULT_SAMPLES
             together = iter(self._answers([item for item, many in zip(inputs, several) if many], drawn))
@@ -80,7 +81,7 @@ class TotoPredictor(Predictor):  # type: ignore[misc]
         )
 
     def serialize(self, path: Path) -> None:
-        """Where the model was loaded from, not its weights, and everything that was asked for."""
+        """Stores the model's path and all options, not the weights."""
         super().serialize(path)
         arguments = self.engine._arguments
         about = {
@@ -105,9 +106,9 @@ class TotoPredictor(Predictor):  # type: ignore[misc]
 
     @classmethod
     def deserialize(cls, path: Path, **others: Any) -> TotoPredictor:
-        for name, value in others.items():  # device, of predictors of PyTorch
+        for name, value in others.items():  # device, for PyTorch predictors
             if value is not None:
-                warn(f"{name}={value!r} has no meaning here: the model runs on the CPU")
+                warn(f"{name}={value!r} is ignored: the model runs on the CPU")
         about = json.loads((Path(path) / _SERIALIZED).read_text(encoding="utf-8"))
         return cls(Engine(**about.pop("engine")), **{**about, "quantiles": tuple(about["quantiles"])})
 

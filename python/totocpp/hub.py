@@ -1,6 +1,6 @@
-"""From the name of a model to a folder: a path, the bundled model, or the local Hugging Face cache.
+"""Finds a model's folder: a path, the bundled model, or the local Hugging Face cache.
 
-What is not on this machine is downloaded only if `huggingface_hub` is installed.
+Models that are not on this machine are downloaded only if `huggingface_hub` is installed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _snapshot(name: str, revision: str | None, cache_dir: str | os.PathLike[str]
     reference = folder / "refs" / wanted
     commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else wanted
     if not _NAME.fullmatch(commit):
-        raise ValueError(f'{reference}: holds "{commit}", expected the name of a revision')
+        raise ValueError(f'{reference}: has "{commit}", expected the name of a revision')
     snapshot = folder / "snapshots" / commit
     if absent := _absent(snapshot):
         raise FileNotFoundError(
@@ -51,7 +51,7 @@ def _snapshot(name: str, revision: str | None, cache_dir: str | os.PathLike[str]
 
 
 def _absent(snapshot: Path) -> str | None:
-    """What a model in this folder lacks, if anything; links to what is still being downloaded are there, files not."""
+    """The first file that is missing, if any. Links exist before their files are downloaded."""
     if not (snapshot / "config.json").exists():
         return "config.json"
     if (snapshot / "model.safetensors").exists():
@@ -62,7 +62,7 @@ def _absent(snapshot: Path) -> str | None:
     try:
         shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # the engine says what is wrong with it
+        return None  # the engine reports the error
     return next((str(shard) for shard in shards if not (snapshot / str(shard)).exists()), None)
 
 
@@ -88,7 +88,7 @@ def locate_model(
             f"{model}: holds no config.json; expected a folder with config.json and model.safetensors"
         )
     if Path(model).exists():
-        raise FileNotFoundError(f"{model}: is a file, expected the folder that holds config.json")
+        raise FileNotFoundError(f"{model}: is a file, expected the folder with config.json")
     parts = model.split("/")
     if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
         raise FileNotFoundError(
@@ -129,7 +129,7 @@ def _download(
             force_download=force,
             allow_patterns=["config.json", "*.safetensors", "*.safetensors.index.json"],
         )
-    except Exception as error:  # its own kinds of error differ from version to version
+    except Exception as error:  # error types differ between versions
         reason = " ".join(str(error).split())
         raise FileNotFoundError(
             f"the model {model} is not on this machine and could not be downloaded: {reason}; "

@@ -1,4 +1,4 @@
-"""Forecasts of long frames, as Nixtla's libraries take and give them.
+"""Forecasts of long frames, in the format of Nixtla's libraries.
 
     from totocpp.nixtla import TotoFrame
     TotoFrame().forecast(df, h=12, level=[80])     # unique_id, ds, Toto, Toto-lo-80, Toto-hi-80
@@ -21,7 +21,7 @@ from .engine import Engine
 
 
 class TotoFrame:
-    """Toto on long frames: one row a series and time."""
+    """Toto on long frames: one row per series and time."""
 
     def __init__(self, model: Any = None, *, alias: str = "Toto", **engine_arguments: Any) -> None:
         """model: an Engine, or what Engine.from_pretrained takes."""
@@ -44,9 +44,9 @@ class TotoFrame:
         """The next `h` steps of every series.
 
         level: of the intervals, in percent; level 80 gives the quantiles 0.1 and 0.9 as ALIAS-lo-80
-        and ALIAS-hi-80. quantiles: columns ALIAS-q-10. freq: the step, else taken from the times.
-        Steps that are absent are missing values. options: of Engine.forecast; `point` is what stands
-        in the column ALIAS, the mean unless it says otherwise.
+        and ALIAS-hi-80. quantiles: columns ALIAS-q-10. freq: the step, by default inferred from the
+        times. Absent steps are missing values. options: of Engine.forecast; `point` selects the
+        statistic in the column ALIAS, by default the mean.
         """
         columns = _columns(self.alias, level, quantiles)
         series = series_of(df, id_col, time_col, target_col, freq)
@@ -89,7 +89,7 @@ def _numbers(name: str, given: Sequence[float] | None) -> list[float]:
 
 
 class _Grid(NamedTuple):
-    """The times of one series: the last one, and how to go on."""
+    """The time grid of one series: its last time and its step."""
 
     last: Any
     step: Any
@@ -122,10 +122,10 @@ def series_of(frame: pd.DataFrame, id_col: str, time_col: str, target_col: str, 
 def _after(grid: _Grid, h: int) -> Any:
     if isinstance(grid.step, int):
         return np.asarray([grid.last + (i + 1) * grid.step for i in range(h)])
-    return pd.date_range(grid.last, periods=h + 1, freq=grid.step)[1:]  # which knows of summer time
+    return pd.date_range(grid.last, periods=h + 1, freq=grid.step)[1:]  # handles summer time
 
 
-_SPARSEST = 100  # steps for each row, at most
+_SPARSEST = 100  # most steps per row
 
 
 def _check_density(name: str, steps: int, step: Any, rows: int) -> None:
@@ -137,7 +137,7 @@ def _check_density(name: str, steps: int, step: Any, rows: int) -> None:
 
 
 def _whole_grid(times: Any, name: str, freq: Any) -> tuple[Any, Any]:
-    """The index and the step of times that are whole numbers: what divides all their differences."""
+    """Index and step of whole-number times: the greatest common divisor of their differences."""
     if freq is not None and (isinstance(freq, bool) or not isinstance(freq, Integral) or freq < 1):
         raise ValueError(f'freq is {freq!r} and the times of series "{name}" are whole numbers, expected one above 0')
     first, last = int(times.iloc[0]), int(times.iloc[-1])
@@ -149,9 +149,9 @@ def _whole_grid(times: Any, name: str, freq: Any) -> tuple[Any, Any]:
 def _time_grid(stamps: Any, name: str, freq: Any) -> tuple[Any, Any]:
     found = freq if freq is not None else (pd.infer_freq(stamps) if len(stamps) > 2 else None)
     if found is None:
-        raise ValueError(f'the step of series "{name}" cannot be told from its times, give freq, e.g. freq="D"')
+        raise ValueError(f'the step of series "{name}" is not clear from its times; give freq, e.g. freq="D"')
     step = pd.tseries.frequencies.to_offset(found)
-    if isinstance(step, pd.offsets.Tick):  # others are days at least
+    if isinstance(step, pd.offsets.Tick):  # other offsets are at least a day
         _check_density(name, (stamps[-1] - stamps[0]) // pd.Timedelta(step) + 1, step.freqstr, len(stamps))
     return pd.date_range(stamps[0], stamps[-1], freq=step), step
 

@@ -1,4 +1,4 @@
-"""TotoPipeline: from_pretrained(...).predict(...), as wrappers around toto-ts spell it."""
+"""TotoPipeline: from_pretrained(...).predict(...), the interface of wrappers around toto-ts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DTYPES = {
     "f64": "f64",
 }
 TORCH_DTYPES = {"f32": "torch.float32", "bf16": "torch.bfloat16", "f64": "torch.float64", "int8": "torch.int8"}
-# Usual numbers of samples. A plan for one more costs a single step, and none of them is tuned anew.
+# Common numbers of samples. A plan for another one costs a single step; tuning is not repeated.
 WARM_UP_SAMPLES = (4096, 2048, 1024, 512, 256, 128)
 
 
 class TotoForecastSamples:
-    """Sampled paths of one series, [samples, horizon] also for one step."""
+    """Sampled paths of one series, [samples, horizon], also for a horizon of 1."""
 
     __slots__ = ("_forecast", "_variate")
 
@@ -56,19 +56,19 @@ class TotoForecastSamples:
 
 
 def _warn_of(ignored: dict[str, tuple[Any, str]], unknown: dict[str, Any]) -> None:
-    """One warning for each of these arguments of our caller that was given, and for each unknown one."""
+    """One warning per given argument of `ignored` and per unknown argument."""
     for name, (value, why) in ignored.items():
         if value is not None:
-            warn(f"{name}={value!r} has no meaning here: {why}")
+            warn(f"{name}={value!r} is ignored: {why}")
     for name, value in unknown.items():
-        warn(f"{name}={value!r} has no meaning here: there is no such argument")
+        warn(f"{name}={value!r} is ignored: there is no such argument")
 
 
 _MEMORY_IS_PLANNED = "memory is planned before a forecast starts, nothing is retried with fewer samples"
 
 
 def _dtype_of(torch_dtype: Any) -> str | None:
-    """None: what the environment says. Types that weights are not kept as become float32."""
+    """None: from the environment. Types that are not supported for weights become float32."""
     if torch_dtype is None or str(torch_dtype) == "auto":
         return None
     return _DTYPES.get(str(torch_dtype).removeprefix("torch."), "f32")
@@ -83,17 +83,17 @@ def _unless(known: bool, value: Any) -> Any:
 
 
 def mode_of_torch(argument: str, mode: Any) -> Any:
-    """torch.compile's names are ours, but for one."""
+    """torch.compile's mode names, one of which is different here."""
     if mode != "max-autotune-no-cudagraphs":
         return mode
-    warn(f"{argument}={mode!r} is max-autotune here: there are no CUDA graphs to leave out")
+    warn(f"{argument}={mode!r} is max-autotune here: there are no CUDA graphs")
     return "max-autotune"
 
 
 def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile: bool | None) -> str | None:
-    """None: what the environment says. Switched off means eager, whose place `reference` takes.
+    """None: from the environment. Compiling switched off is eager mode: `reference` here.
 
-    Wrappers have two switches, one of them off by default: either of them asks for compiling.
+    Wrappers have two switches, one of them off by default; either one enables compiling.
     """
     switches = {"torch_compile": torch_compile, "compile_model": compile_model}
     given = [name for name, switch in switches.items() if switch is not None]
@@ -106,13 +106,13 @@ def _mode_of(compile_model: bool | None, compile_mode: str | None, torch_compile
 
 
 def _dtype_in(mode: str | None, torch_dtype: Any) -> str | None:
-    """As _dtype_of, but what reference mode does not have is said and becomes float32."""
+    """As _dtype_of; types that reference mode does not support become float32, with a warning."""
     dtype = _dtype_of(torch_dtype)
     found = variable("TOTO_DTYPE") if dtype is None else None
     if mode != "reference" or (found[1] if found else dtype) not in ("bf16", "int8"):
         return dtype
     origin = f"TOTO_DTYPE={found[1]!r}" if found else f"torch_dtype={str(torch_dtype)!r}"
-    warn(f"{origin} has no meaning in reference mode, which has no such weights; float32 is used")
+    warn(f"{origin} is ignored: reference mode does not have such weights; float32 is used")
     return "f32"
 
 
@@ -155,8 +155,7 @@ class TotoPipeline:
         token: str | bool | None = None,
         **others: Any,
     ) -> TotoPipeline:
-        """Loads a model (Engine.from_pretrained). Arguments without a meaning here give a warning
-        each, unknown ones too.
+        """Loads a model (Engine.from_pretrained). Ignored and unknown arguments give a warning each.
 
         torch_compile, compile_model: reference mode if one is False and none is True. compile_mode: the
         execution mode (default, reduce-overhead, max-autotune, reference). torch_dtype: float32,
@@ -211,10 +210,10 @@ class TotoPipeline:
         *,
         batch_size: int = 1,
     ) -> None:
-        """Makes the plans, and takes the memory, for `batch_size` series of about this length.
+        """Makes plans and allocates memory for `batch_size` series of about this length.
 
-        With each of these numbers of steps and of samples. Plans made later count as replans; what
-        predict() answers does not change.
+        For each of these numbers of steps and samples. Plans made later count as replans; results of
+        predict() do not change.
         """
         length = whole_number("length", length, 1, MAX_CONTEXT)
         batch_size = whole_number("batch_size", batch_size, 1, 2**31 - 1)
@@ -223,7 +222,7 @@ class TotoPipeline:
         context = np.zeros((batch_size, length), np.float32)
         before = self.last_run_metadata
         for horizon in steps:
-            for number in sorted(samples, reverse=True):  # the memory of the most suffices for the others
+            for number in sorted(samples, reverse=True):  # the largest first: its memory suffices for the others
                 self.predict(context, horizon, number)
         self.last_run_metadata = before
         self.engine.finish_warm_up()
@@ -254,7 +253,7 @@ class TotoPipeline:
 
     @property
     def model_dtype(self) -> str:
-        """What the weights are kept as, in PyTorch's words."""
+        """The storage type of the weights, by PyTorch's name."""
         return str(self._about["torch_dtype"])
 
     @property
@@ -263,7 +262,7 @@ class TotoPipeline:
         return bool(self._about["torch_compile_success"])
 
     def unload(self) -> None:
-        """Lets go of the model; its memory is free once nothing else holds the engine."""
+        """Releases the model; its memory is freed once nothing else holds the engine."""
         self._engine = None
 
     def __repr__(self) -> str:
@@ -290,8 +289,8 @@ class TotoPipeline:
         """`num_samples` paths of every series, one object each.
 
         context: [time], [series, time] (independent series) or a list of series of any lengths; with
-        multivariate=True [variates, time], and one object for each variate. samples_per_batch is
-        accepted and changes nothing: results do not depend on it.
+        multivariate=True [variates, time], and one object per variate. samples_per_batch is accepted
+        and ignored: results do not depend on it.
         """
         horizon = whole_number("prediction_length", prediction_length, 1, MAX_HORIZON)
         num_samples = whole_number("num_samples", num_samples, 1, MAX_SAMPLES)
@@ -336,7 +335,7 @@ class TotoPipeline:
 def _reloaded(
     kind: type[TotoPipeline], engine: Engine, requested: bool, backend: str, metadata: dict[str, Any]
 ) -> TotoPipeline:
-    """Unpickled: what it says of its mode is that of the engine as it came back."""
+    """Unpickles: the metadata of the mode comes from the reloaded engine."""
     pipeline = kind(engine, torch_compile_requested=requested, backend=backend)
     pipeline.last_run_metadata = metadata
     return pipeline

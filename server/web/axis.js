@@ -17,7 +17,7 @@ export function parseTime(text) {
   return time.getTime();
 }
 
-// The coarsest precision that tells all of these times apart.
+// The coarsest precision that distinguishes all of these times.
 export function precisionOf(times) {
   if (times.some(time => time % kMinute !== 0)) return "second";
   if (times.some(time => time % kDay !== 0)) return "minute";
@@ -25,8 +25,8 @@ export function precisionOf(times) {
   return monthly ? "month" : "day";
 }
 
-// Decimals for a value of this size among `values`: as many as they are written with, two at least, and
-// not beyond six digits, which is what float32 can tell apart. Below 0: powers of ten.
+// Decimals for a value of this size among `values`: as many as they are written with, at least two, at
+// most six digits in all (the precision of float32). Negative: powers of ten.
 export function decimalsFor(size, values = []) {
   if (!(size > 0)) return 0;
   const digits = Math.floor(Math.log10(size)) + 1;
@@ -89,7 +89,7 @@ function tickLabel(time, unit, isFirst) {
   return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : kMonths[date.getUTCMonth()];
 }
 
-// Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps are equally far apart
+// Ticks where a unit of the calendar begins, at most `most`: [{step, label}]. Steps are evenly spaced,
 // whatever their times.
 export function timeTicks(times, from, to, most) {
   const first = Math.max(0, Math.ceil(from)),
@@ -110,6 +110,7 @@ export function timeTicks(times, from, to, most) {
   return [];
 }
 
+// Ticks of a series without times: whole numbers on round steps.
 export function stepTicks(from, to, most, firstNumber) {
   const {ticks} = valueTicks(from + firstNumber, to + firstNumber, most);
   const whole = ticks.filter(number => Number.isInteger(number));

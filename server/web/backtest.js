@@ -43,6 +43,7 @@ function settings() {
   return wanted;
 }
 
+// Symbol -> CSV, of the chosen files and the checked samples.
 async function bars() {
   const csv = Object.fromEntries(files);
   for (const box of document.querySelectorAll('input[name="bars"]:checked')) {
@@ -51,6 +52,7 @@ async function bars() {
   return csv;
 }
 
+// The answer has results.json; its Location header names the report.
 async function run() {
   running = new AbortController();
   const started = performance.now();

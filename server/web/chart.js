@@ -102,6 +102,7 @@ export class FanChart {
     if (step < from || step > to) this.#setView(step - half, step + half);
   }
 
+  // At most once per frame of the browser.
   #redraw() {
     if (this.#pending || !this.#data) return;
     this.#pending = requestAnimationFrame(() => {
@@ -112,12 +113,14 @@ export class FanChart {
 
   // ---------------------------------------------------------------------------------------- drawing
 
+  // Calls take(value, step) for the finite values in view; values[0] is at step `first`.
   #visible(values, first, take) {
     const from = Math.max(0, Math.floor(this.#view.from) - first),
       to = Math.min(values.length - 1, Math.ceil(this.#view.to) - first);
     for (let i = from; i <= to; ++i) if (finite(values[i])) take(values[i], first + i);
   }
 
+  // [low, high] of all values in view, with a margin of 6 %.
   #valueRange() {
     let low = Infinity,
       high = -Infinity;
@@ -135,6 +138,7 @@ export class FanChart {
     return [low - room, high + room];
   }
 
+  // Geometry in pixels, and the maps from steps to x, from values to y and back.
   #layout() {
     const width = this.#host.clientWidth,
       height = this.#host.clientHeight;
@@ -339,6 +343,7 @@ export class FanChart {
     );
   }
 
+  // A drag moves the view; with Shift it selects a range.
   #press(event) {
     if (!this.#frame || event.button !== 0) return;
     this.#drag = {

@@ -12,6 +12,7 @@ export function say(box, sentence) {
   box.hidden = !sentence;
 }
 
+// options: [value, text].
 export function setOptions(select, options, chosen) {
   select.replaceChildren(...options.map(([value, text]) => element("option", {value}, text)));
   if (chosen !== undefined) select.value = chosen;
@@ -36,6 +37,7 @@ export function takeFiles(zone, input, take) {
   });
 }
 
+// Downloads text or a Blob as a file.
 export function save(name, content, type) {
   const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], {type}));
   element("a", {href: address, download: name}).click();

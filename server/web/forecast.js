@@ -21,7 +21,7 @@ const kSlack = 150; // ms between a slider's move and the request
 
 const state = {name: "", csv: "", table: null, answer: null, levels: null};
 let chart = null;
-// The task in progress, from a file or a moved slider to the chart, and whether its table is being read.
+// The task in progress, from a file or a moved slider to the chart, and whether it is reading a table.
 let running = null;
 
 const chosenSeries = () => state.table.series[byId("series").selectedIndex] || state.table.series[0];
@@ -91,7 +91,7 @@ async function read(signal, name, csv, columns) {
   }
 }
 
-// What can be chosen of a table, until another one was asked for.
+// Enables or disables the choices of a table; they are off while another one is read.
 function allowChoices(allowed) {
   for (const id of ["series", "column"]) byId(id).disabled = !allowed;
 }
@@ -122,7 +122,7 @@ function loadFile([file]) {
 
 // -------------------------------------------------------------------------------------- forecasting
 
-// What the server is asked; it judges the numbers, so that its sentence is the one shown.
+// The request body. Numbers are checked by the server, whose message is shown.
 function wanted(series) {
   const outer = levelsOf(Number(byId("outer").value)),
     inner = levelsOf(Number(byId("inner").value));
@@ -150,13 +150,15 @@ async function forecast(signal, keepView) {
   show(series, answer, performance.now() - started, keepView);
 }
 
-// The table that is there, with what is chosen now. One on its way is forecast with it anyway.
+// Forecasts the current table with the current choices. A table being read is forecast afterwards
+// anyway.
 function again(keepView) {
   if (state.table && !running?.reading) only(signal => forecast(signal, keepView));
 }
 
 // ------------------------------------------------------------------------------------------ showing
 
+// elapsed: milliseconds from the request to the answer, in the browser.
 function show(series, answer, elapsed, keepView) {
   const forecastOf = answer.series[0],
     quantiles = forecastOf.quantiles;
@@ -203,6 +205,7 @@ function show(series, answer, elapsed, keepView) {
   for (const id of ["save-csv", "save-svg", "save-png"]) byId(id).disabled = false;
 }
 
+// Figures of the last step: median, change from the last known value, outer band.
 function showFigures(data, forecastOf) {
   const last = data.history.findLast(value => value !== null);
   const end = data.median.at(-1),

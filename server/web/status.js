@@ -9,13 +9,14 @@ const kInterval = 2000,
   kKept = 150; // samples: five minutes
 const samples = [];
 let timer = 0;
-let watches = 0; // started so far: only the latest continues
+let watches = 0; // number of watches started; only the latest continues
 
 const number = (value, decimals = 0) => formatValue(value, decimals);
 const ms = value => `${number(value, value < 10 ? 2 : 1)} ms`;
 const megabytes = value => `${number(value / 1e6, 1)} MB`;
 const scientific = value => (value === 0 ? "0" : value === null ? "not a number" : formatValue(value, -1));
 
+// "2 d 3 h", "4 h 5 min", "6 min 7 s" or "8 s".
 function duration(seconds) {
   const [days, hours, minutes] = [
     Math.floor(seconds / 86400),
@@ -63,6 +64,7 @@ function spark(name, values, format) {
   ];
 }
 
+// badge: {text, kind: "good", "bad" or none}; rows: [name, value].
 function card(title, badge, rows, ...more) {
   const heading = element("h2", {}, title);
   if (badge) heading.append(element("span", {class: badge.kind || ""}, badge.text));
@@ -147,7 +149,7 @@ export function showEngine(status) {
     : "loading the model";
 }
 
-// Whether to ask again: not after the key was refused.
+// Returns whether to ask again: not after the key was refused.
 export async function refresh() {
   try {
     const status = await getJson("/v1/status");
@@ -171,12 +173,13 @@ export function watch(open) {
   const mine = ++watches;
   if (!open) return;
   const again = async () => {
-    const goesOn = document.hidden || (await refresh());
-    if (goesOn && mine === watches) timer = setTimeout(again, kInterval);
+    const continues = document.hidden || (await refresh());
+    if (continues && mine === watches) timer = setTimeout(again, kInterval);
   };
   again();
 }
 
+// Returns after the new engine is loaded, which takes seconds for a large model.
 async function switchMode(event) {
   event.preventDefault();
   const mode = byId("mode").value,

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace toto::backtest {
 namespace {
-
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // Lentz's method for the continued fraction of the incomplete beta function (DLMF 8.17.22).
 double beta_fraction(double a, double b, double x) {

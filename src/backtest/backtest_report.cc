@@ -24,7 +24,7 @@ const TradingMetrics* benchmark_of(const SymbolResult& result) {
 
 // ---------------------------------------------------------------------------------------- tables
 
-// The symbols whose details are shown: all of a few, the telling ones of many.
+// The symbols whose details are shown: all if they are few, otherwise a selection.
 using Shown = std::vector<const SymbolResult*>;
 
 std::string headline(const Shown& shown) {
@@ -36,20 +36,18 @@ std::string headline(const Shown& shown) {
     for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       const double ahead = m.total_return - benchmark->total_return;
-      const auto mark = ahead > 0   ? Table::Mark::better
-                        : ahead < 0 ? Table::Mark::worse
-                                    : Table::Mark::none;
-      table.add({result->plan.bars->symbol,
-                 strategy.strategy->name,
-                 percent(m.total_return),
-                 {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), mark},
-                 percent(m.cagr),
-                 share(m.volatility),
-                 decimal(m.sharpe),
-                 decimal(m.sortino),
-                 percent(m.max_drawdown),
-                 decimal(m.calmar),
-                 fmt::format("{}", m.trades)});
+      table.add(
+          {result->plan.bars->symbol,
+           strategy.strategy->name,
+           percent(m.total_return),
+           {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), Table::mark_of(ahead)},
+           percent(m.cagr),
+           share(m.volatility),
+           decimal(m.sharpe),
+           decimal(m.sortino),
+           percent(m.max_drawdown),
+           decimal(m.calmar),
+           fmt::format("{}", m.trades)});
     }
   }
   return section("Strategies against buy-hold",
@@ -60,7 +58,7 @@ std::string headline(const Shown& shown) {
 }
 
 std::string activity(const Shown& shown) {
-  Table table({"Symbol", "strategy", "exposure", "turnover a bar", "win rate", "profit factor",
+  Table table({"Symbol", "strategy", "exposure", "turnover per bar", "win rate", "profit factor",
                "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
               2);
   for (const SymbolResult* result : shown) {
@@ -75,7 +73,7 @@ std::string activity(const Shown& shown) {
   return section("How they traded", table.dense().html());
 }
 
-// Of many symbols the close alone, those whose forecasts were best first.
+// For many symbols only the close, best forecasts first.
 std::string forecast_table(const ReportInput& input) {
   const auto mae_ratio = [](const ForecastAccuracy& a) { return a.model.mae / a.persistence.mae; };
   std::vector<const SymbolResult*> order;
@@ -103,9 +101,7 @@ std::string forecast_table(const ReportInput& input) {
                  name_of(target),
                  significant(a.model.mae),
                  significant(a.persistence.mae),
-                 {decimal(ratio, 3), ratio < 1   ? Table::Mark::better
-                                     : ratio > 1 ? Table::Mark::worse
-                                                 : Table::Mark::none},
+                 {decimal(ratio, 3), Table::mark_of(1 - ratio)},
                  p_value(a.dm_p_value),
                  share(a.direction_accuracy, 1),
                  share(a.coverage_80, 1),
@@ -147,9 +143,9 @@ std::string rules_section(const ReportInput& input) {
       "Every figure can be computed again from forecasts.csv, trades.csv and returns.csv; "
       "results.json holds every setting.";
   const std::vector<std::string> sentences = {
-      fmt::format("A decision after the close of bar t concerns bar t + {}, and knows no row after "
-                  "t.",
-                  spec.lag),
+      fmt::format(
+          "A decision after the close of bar t is about bar t + {} and uses no row after t.",
+          spec.lag),
       fmt::format("The network sees the {} of each price{}; it was run by toto.cpp {}, model {} "
                   "({}), mode {}, {}, seed {}.",
                   spec.transform == Transform::price ? "history" : "history of changes",
@@ -157,12 +153,12 @@ std::string rules_section(const ReportInput& input) {
                   input.engine.version, input.engine.model,
                   input.engine.trained ? "trained" : "untrained", input.engine.mode,
                   input.engine.dtype, input.engine.seed),
-      fmt::format("Fills at the open happen at {}; slippage of a market fill is {} bps, the fee of "
-                  "a side {}, borrowing costs {} a year.",
+      fmt::format("Fills at the open happen at {}; slippage of a market fill is {} bps, the fee "
+                  "per side {}, borrowing costs {} per year.",
                   spec.fill_at_close ? "the close before" : "the open", spec.slippage_bps,
-                  spec.fee_bps ? fmt::format("{} bps", *spec.fee_bps) : "5 bps, of crypto 15 bps",
+                  spec.fee_bps ? fmt::format("{} bps", *spec.fee_bps) : "5 bps (crypto 15 bps)",
                   percent(spec.borrow_apr).substr(1)),
-      fmt::format("Bars a year, which annual figures rest on: {}.",
+      fmt::format("Bars per year, the basis of annual figures: {}.",
                   fmt::join(calendar_lines(input.results), "; ")),
       std::string(kHowToCheck)};
   return section("How this was computed", list_of_sentences(sentences));
@@ -197,7 +193,7 @@ const SymbolResult* same_symbol(std::span<const SymbolResult> results, const std
 std::string detail(const ReportInput& input, const SymbolResult& result) {
   const tables::Bars& bars = *result.plan.bars;
   const std::size_t last = result.plan.first + result.plan.count - 1;
-  std::string body = paragraph(fmt::format("{}, {} target bars from {} to {}, {} bars a year",
+  std::string body = paragraph(fmt::format("{}, {} target bars from {} to {}, {} bars per year",
                                            name_of(result.plan.rules.asset), result.plan.count,
                                            bars.time_text(result.plan.first), bars.time_text(last),
                                            result.plan.bars_per_year),
@@ -213,13 +209,12 @@ std::string detail(const ReportInput& input, const SymbolResult& result) {
 
 std::string lookahead_sentence(const LookaheadCheck& check) {
   if (!check.passed()) {
-    return fmt::format("LOOKAHEAD: {} of {} decisions changed when the rows after them did; {}.",
+    return fmt::format("LOOKAHEAD: {} of {} decisions changed when later rows changed; {}.",
                        check.num_different, check.num_checked, check.first_difference);
   }
   return fmt::format(
-      "No lookahead: {} of {} decisions were made again with every later row replaced by noise, "
-      "and "
-      "came out the same bit for bit.",
+      "No lookahead: {} of {} decisions were repeated with every later row replaced by noise and "
+      "gave the same bits.",
       check.num_checked == check.num_decisions ? "all" : fmt::format("{}", check.num_checked),
       check.num_decisions);
 }
@@ -235,7 +230,7 @@ std::vector<std::string> calendar_lines(std::span<const SymbolResult> results) {
   for (auto& [key, symbols] : groups) {
     const std::size_t more = symbols.size() > kNamed ? symbols.size() - kNamed : 0;
     symbols.resize(symbols.size() - more);
-    lines.push_back(fmt::format("{}{}: {}, {:g} bars a year", fmt::join(symbols, ", "),
+    lines.push_back(fmt::format("{}{}: {}, {:g} bars per year", fmt::join(symbols, ", "),
                                 more > 0 ? fmt::format(" and {} more", more) : "",
                                 name_of(key.second), key.first));
   }

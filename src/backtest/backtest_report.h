@@ -1,5 +1,5 @@
-// The report of a run: one offline HTML file that says in plain words what was earned and whether
-// it beat doing nothing.
+// The report of a run: one self-contained HTML file that says in plain words what was earned and
+// whether that beats buy-hold.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace toto::backtest {
 
-// Views of what the caller keeps.
+// Views of the caller's data.
 struct ReportInput {
   std::span<const SymbolResult> results;
   tables::EngineBlock engine;
@@ -27,10 +27,10 @@ struct ReportInput {
 
 std::string report_html(const ReportInput& input);
 
-// "AAPL, GOOGL: stock, 252 bars a year", one for each pair of these that occurs.
+// "AAPL, GOOGL: stock, 252 bars per year", one line per combination.
 std::vector<std::string> calendar_lines(std::span<const SymbolResult> results);
 
-// "All 50 decisions ... bit for bit" or how many were not.
+// "No lookahead: all of 50 decisions ...", or how many decisions changed.
 std::string lookahead_sentence(const LookaheadCheck& check);
 
 }  // namespace toto::backtest

@@ -28,7 +28,7 @@ std::string described_work(const EngineSource& source) {
   const auto& [computed, reused] = source.patches();
   if (source.num_computed() == 0) return "Every forecast was in the cache.";
   return fmt::format(
-      "{} forecasts were computed: {} patches of context, {} more taken over from earlier windows.",
+      "{} forecasts were computed: {} patches of context, {} more reused from earlier windows.",
       source.num_computed(), computed, reused);
 }
 
@@ -55,7 +55,7 @@ class BacktestRunner {
 
   LookaheadCheck prove() {
     const SourceOptions options = options_for(spec_.lag);
-    ForecastCache nothing;  // a proof from the cache of the run would prove nothing
+    ForecastCache nothing;  // with the run's cache the check would be meaningless
     EngineSource source(engine_, options, nothing);
     LookaheadCheck check = check_no_lookahead(
         run_.results, source, spec_.prove_no_lookahead ? Checked::all : Checked::sample,
@@ -123,7 +123,7 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   BacktestRunner runner(spec, engine, hooks, run);
   run.results = runner.walk(prepared.plan, spec.lag, "forecast");
   run.lookahead = runner.prove();
-  // The same run decided one bar earlier or later: an edge that a bar of delay destroys is none.
+  // The same run with another decision lag: an edge that one bar of delay destroys is not real.
   std::vector<SymbolResult> other_results;
   BacktestSpec other = spec;
   other.lag = spec.lag == 1 ? 2 : 1;

@@ -1,5 +1,4 @@
-// A backtest from its settings to its files: the one way the command, the service and Python run
-// it.
+// Runs a backtest, from its settings to its files. Used by the command, the service and Python.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace toto::backtest {
 
-// All that can be known without a model.
+// A backtest before the model is needed: settings, data and plan.
 struct PreparedBacktest {
   BacktestSpec spec = {};
   std::vector<tables::Bars> bars = {};
@@ -39,15 +38,14 @@ PreparedBacktest prepare(BacktestSpec spec, std::vector<tables::Bars> bars,
 
 using ProgressTo = std::function<void(std::size_t done, std::size_t total)>;
 
-// None of these changes a result. All are called on the caller's thread.
+// They do not change results. All are called on the caller's thread.
 struct RunHooks {
-  std::function<bool()> cancelled = {};  // asked between steps; true ends with Error(cancelled)
-  // Called as a job begins ("forecast", counted in "forecasts"); answers with what to call as it
-  // proceeds.
+  std::function<bool()> cancelled = {};  // called between steps; true: Error(cancelled)
+  // Called when a job begins ("forecast", counted in "forecasts"); returns its progress callback.
   std::function<ProgressTo(std::string_view job, std::string_view unit)> progress = {};
-  std::string cache_folder = {};  // where forecasts are kept for later runs; empty: nowhere
+  std::string cache_folder = {};  // keeps forecasts for later runs; empty: none
   bool reuse_prefixes = true;     // false: every context is computed from its beginning
-  bool report = true;             // without, neither the report nor its lag test is made
+  bool report = true;             // false: no report and no lag test
 };
 
 struct BacktestRun {
@@ -56,8 +54,8 @@ struct BacktestRun {
   std::string results_json = {};
   std::string report_html = {};  // empty unless asked for
   std::size_t num_forecasts = 0;
-  std::string work = {};                   // a sentence about the work of the network
-  std::vector<std::string> warnings = {};  // forecasts that could not be kept
+  std::string work = {};                   // a sentence about the network's work
+  std::vector<std::string> warnings = {};  // about forecasts that could not be cached
 
   void require_proof() const;  // Error(internal) if the no-lookahead proof failed
 };

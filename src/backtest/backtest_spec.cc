@@ -1,10 +1,9 @@
 #include "backtest/backtest_spec.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <utility>
 
+#include "base/assignment.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -13,11 +12,7 @@ namespace toto::backtest {
 namespace {
 
 using io::Json;
-using io::json_names;
-using io::json_number;
 using io::json_text;
-using io::json_toggle;
-using Type = SpecField::Type;
 
 const SpecField* find_field(std::string_view name) {
   const auto found = std::ranges::find(spec_fields(), name, &SpecField::name);
@@ -25,111 +20,6 @@ const SpecField* find_field(std::string_view name) {
 }
 
 // --------------------------------------------------------------------------------------- reading
-
-[[noreturn]] void complain(const GivenSetting& given, std::string_view expected) {
-  fail(given.code, "{} is {}, expected {}", given.origin, io::described(given.value), expected);
-}
-
-template <typename Number>
-std::optional<Number> parsed(std::string_view text) {
-  Number number = 0;
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || stop != end) return {};
-  return number;
-}
-
-Json whole_number(const GivenSetting& given) {
-  const SpecField& field = *given.field;
-  std::optional<std::uint64_t> number;
-  if (given.value.kind == Json::Kind::string) number = parsed<std::uint64_t>(given.value.string);
-  if (given.value.kind == Json::Kind::integer && given.value.integer >= 0) {
-    number = static_cast<std::uint64_t>(given.value.integer);
-  }
-  const auto as_double = static_cast<double>(number.value_or(0));
-  if (!number || as_double < field.low || as_double > field.high) {
-    const bool any = field.high >= 0x1p64;
-    complain(given, fmt::format("a whole number from {} to {}", field.low,
-                                any ? UINT64_MAX : static_cast<std::uint64_t>(field.high)));
-  }
-  Json value;
-  value.kind = Json::Kind::integer;
-  value.integer = static_cast<std::int64_t>(*number);
-  return value;
-}
-
-Json decimal_number(const GivenSetting& given) {
-  std::optional<double> number;
-  if (given.value.kind == Json::Kind::string) number = parsed<double>(given.value.string);
-  if (given.value.is_number()) number = given.value.real;
-  if (!number || !(*number >= given.field->low && *number <= given.field->high)) {
-    complain(given, fmt::format("a number from {} to {}", given.field->low, given.field->high));
-  }
-  return json_number(*number);
-}
-
-Json toggle(const GivenSetting& given) {
-  const Json& value = given.value;
-  if (value.kind == Json::Kind::boolean) return value;
-  const bool is_text = value.kind == Json::Kind::string;
-  if (!is_text || (value.string != "true" && value.string != "false")) {
-    complain(given, "true or false");
-  }
-  return json_toggle(value.string == "true");
-}
-
-Json text(const GivenSetting& given) {
-  const auto& [field, value, origin, code] = given;
-  if (field->type == Type::time && value.kind == Json::Kind::integer) {  // 20240131, or a step
-    return json_text(fmt::format("{}", value.integer));
-  }
-  if (value.kind != Json::Kind::string) complain(given, "text");
-  if (!field->choices.empty() && std::ranges::count(field->choices, value.string) == 0) {
-    complain(given, alternatives(field->choices));
-  }
-  return value;
-}
-
-// An array of texts, or one text with commas.
-Json names(const GivenSetting& given) {
-  const Json& value = given.value;
-  if (value.kind == Json::Kind::array) {
-    for (const Json& item : value.array) {
-      if (item.kind == Json::Kind::string) continue;
-      fail(given.code, "{} holds {}, expected text", given.origin, io::described(item));
-    }
-    return value;
-  }
-  if (value.kind != Json::Kind::string) complain(given, "a list");
-  Json list = json_names();
-  for (std::string_view rest = value.string;;) {
-    const std::size_t comma = rest.find(',');
-    list.array.push_back(json_text(trimmed(rest.substr(0, comma))));
-    if (list.array.back().string.empty()) {
-      complain(given, "a comma-separated list without empty parts");
-    }
-    if (comma == std::string_view::npos) return list;
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-Json checked(const GivenSetting& given) {
-  switch (given.field->type) {
-    case Type::toggle:
-      return toggle(given);
-    case Type::whole:
-      return whole_number(given);
-    case Type::decimal:
-      return decimal_number(given);
-    case Type::names:
-      return names(given);
-    case Type::text:
-    case Type::time:
-      break;
-  }
-  return text(given);
-}
 
 const GivenSetting* find_given(const GivenSettings& settings, std::string_view name) {
   const auto found = std::ranges::find_if(
@@ -225,25 +115,20 @@ GivenSettings settings_of(const Json& object, const std::string& where, ErrorCod
 
 GivenSettings settings_of_lines(std::string_view text, const std::string& path) {
   GivenSettings settings;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = trimmed(text.substr(0, end));
-    if (line.ends_with('\r')) line = trimmed(line.substr(0, line.size() - 1));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line.empty() || line.front() == '#') continue;
-    const std::string where = fmt::format("{}: line {}", path, number);
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) {
+  for (const NumberedLine& line : lines_of(text)) {
+    if (is_blank_or_comment(line.text)) continue;
+    const std::string where = fmt::format("{}: line {}", path, line.number);
+    const auto found = parse_assignment(line.text);
+    if (!found) {
       fail(ErrorCode::corrupt_file, "{}: {} has no \"=\", expected name = value", where,
-           quoted(line));
+           quoted(trimmed(line.text)));
     }
-    const std::string_view name = trimmed(line.substr(0, equals));
-    if (find_given(settings, name) != nullptr) {
+    if (find_given(settings, found->name) != nullptr) {
       fail(ErrorCode::corrupt_file, "{}: {} is given a second time, expected once", where,
-           quoted(name));
+           quoted(found->name));
     }
-    settings.push_back(given_setting(name, json_text(trimmed(line.substr(equals + 1))), where,
-                                     ErrorCode::corrupt_file));
+    settings.push_back(
+        given_setting(found->name, json_text(found->value), where, ErrorCode::corrupt_file));
   }
   return settings;
 }
@@ -261,12 +146,8 @@ void add_lower(GivenSettings& settings, GivenSettings lower) {
 
 BacktestSpec read_spec(const GivenSettings& settings, BacktestSpec spec) {
   for (const GivenSetting& given : settings) {
-    const Json value = checked(given);
-    try {
-      given.field->set(spec, value);
-    } catch (const Error& error) {
-      throw Error(given.code, given.origin + ": " + error.what());
-    }
+    settings::read(*given.field, {.value = given.value, .origin = given.origin, .code = given.code},
+                   spec);
   }
   check_together(settings, spec);
   return spec;

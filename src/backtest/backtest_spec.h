@@ -13,6 +13,7 @@
 #include "backtest/strategy.h"
 #include "backtest/transform.h"
 #include "io/json.h"
+#include "settings/setting.h"
 #include "tables/calendar.h"
 #include "tables/timestamps.h"
 #include "toto/toto.h"
@@ -38,11 +39,11 @@ struct BacktestSpec {
   int windows = 50;                    // target bars from the end, unless a bound is given
   std::optional<TimeBound> from = {}, to = {};
   std::size_t lag = 1;
-  int context = 4096;  // points of history used at most
+  int context = ForecastOptions().max_context;  // points of history used at most
   Transform transform = Transform::pct;
-  // Changes (pct, log) are multiplied by it before the network sees them, its answers divided by
-  // it. Toto's scaler has a smallest scale of about 0.3: fractions of a day look flat to it,
-  // percents (100) do not.
+  // Changes (pct, log) are multiplied by it for the network, and its answers divided by it. Toto's
+  // scaler has a smallest scale of about 0.3: daily changes look flat as fractions, but not as
+  // percents (100).
   double return_scale = 1;
   std::optional<Point> point = {};           // none: median, with samples trimmed_mean_10
   int samples = 0;                           // 0: exact
@@ -70,25 +71,9 @@ struct BacktestSpec {
   void set_engine(std::string name, const EngineOptions& options);
 };
 
-struct SpecField {
-  enum class Type { toggle, whole, decimal, text, time, names };
-  std::string_view name;  // in results.json, settings files, HTTP and Python
-  Type type;
-  bool nullable = false;                       // null leaves it to the run
-  bool of_engine = false;                      // chosen with the engine, not for a run
-  double low = 0, high = 0;                    // of numbers
-  std::string_view placeholder = {};           // for the value of the flag in --help
-  std::string_view help = {};                  // without the default; see help_of
-  std::vector<std::string_view> choices = {};  // of texts and names; empty: any
-  // A value of this type, in range. Numbers beyond int64 wrap around.
-  void (*set)(BacktestSpec& spec, const io::Json& value) = nullptr;
-  io::Json (*get)(const BacktestSpec& spec) = nullptr;  // null: left to the run
-};
-
+using SpecField = settings::Field<BacktestSpec>;
 // In the order of results.json.
 std::span<const SpecField> spec_fields();
-// Help with the choices of names and the default.
-std::string help_of(const SpecField& field);
 
 // A value as it was given; text is read as what the field's type asks for.
 struct GivenSetting {

@@ -1,5 +1,4 @@
-// Two results.json side by side: the gate that says whether a change of model, mode or code changed
-// what is earned.
+// Compares two results.json: did a change of model, mode or code change the returns?
 #pragma once
 
 #include <cstddef>

@@ -71,7 +71,7 @@ void write_data_files(io::JsonWriter& json, std::span<const DataFile> files) {
 
 std::vector<DataFile> read_data_files(const Json& results, const std::string& path) {
   const Json* data = results.find("data");
-  if (data == nullptr) return {};  // written before there was such a key
+  if (data == nullptr) return {};  // from an older version
   if (data->kind != Json::Kind::array) {
     fail(ErrorCode::corrupt_file, "{}: \"data\" is {}, expected a list", path,
          io::described(*data));

@@ -27,7 +27,7 @@ void write_data_files(io::JsonWriter& json, std::span<const DataFile> files);
 // Empty where a results.json has none. Error(corrupt_file) naming `path`.
 std::vector<DataFile> read_data_files(const io::Json& results, const std::string& path);
 
-// A sentence for each file that is not what it was, is new or has gone; `origin` says since when.
+// One sentence per file that changed, is new or is missing; `origin` names the earlier run.
 std::vector<std::string> data_changes(std::span<const DataFile> earlier,
                                       std::span<const DataFile> now, const std::string& origin);
 

@@ -116,7 +116,6 @@ void ForecastCache::load() {
     std::memcpy(values.data(), rest.data() + sizeof key, sizeof values);
     entries_.emplace(key, values);
   }
-  num_loaded_ = entries_.size();
 }
 
 const RawForecast* ForecastCache::find(const ContextKey& key) const {

@@ -35,8 +35,8 @@ ContextKey key_of(std::span<const float> context);
 class ForecastCache {
  public:
   ForecastCache() = default;  // in memory only
-  // `setting` describes everything but the context that a forecast depends on; each has a file of
-  // its own in `folder`. A file that cannot be read or holds something else counts as empty, an
+  // `setting` describes everything but the context that a forecast depends on; each has a separate
+  // file in `folder`. A file that cannot be read or holds something else counts as empty, an
   // entry whose checksum is wrong as absent.
   ForecastCache(const std::string& folder, std::string_view setting);
 
@@ -45,7 +45,6 @@ class ForecastCache {
   // is made.
   void add(std::span<const std::pair<ContextKey, RawForecast>> entries);
   const std::string& problem() const { return problem_; }
-  std::size_t num_loaded() const { return num_loaded_; }  // entries the file had
 
  private:
   void load();
@@ -58,7 +57,6 @@ class ForecastCache {
   std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
       std::make_unique<std::pmr::monotonic_buffer_resource>(std::size_t{1} << 20);
   std::pmr::unordered_map<ContextKey, RawForecast, ContextKey::Hash> entries_{memory_.get()};
-  std::size_t num_loaded_ = 0;
   std::string problem_;
 };
 

@@ -10,9 +10,9 @@
 namespace toto::backtest {
 namespace {
 
-// Enough that every pass of the network is full, few enough that little is lost by an interrupt.
+// Enough to fill every pass of the network, few enough that an interrupt loses little.
 constexpr std::size_t kBatch = 256;
-// Of the keys and values of the chains that go on together.
+// Keys and values of the chains that advance together.
 constexpr std::size_t kChainBytes = std::size_t{192} << 20;
 
 }  // namespace
@@ -130,7 +130,7 @@ void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std:
     if (batch_.size() == kBatch) compute();
   }
 
-  // As many chains at a time as fit: their longest contexts at the end are the largest.
+  // As many chains at a time as fit; the last context of a chain is its longest.
   const std::size_t patch_bytes = engine_.model().facts.cache_bytes_per_patch;
   for (std::span<const Chain> rest(chains); !rest.empty();) {
     std::size_t count = 0, bytes = 0;
@@ -145,7 +145,7 @@ void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std:
 
 void EngineSource::forecast_chains(std::span<const TargetRequest> requests,
                                    std::span<const Chain> chains) {
-  // Nothing may be dropped: the contexts are what the requests say.
+  // No limit: no point of a context may be dropped.
   constexpr SessionOptions kUnlimited{.max_bytes = std::numeric_limits<std::size_t>::max(),
                                       .max_length = std::numeric_limits<std::size_t>::max()};
   std::size_t longest = 0;

@@ -1,4 +1,4 @@
-// Where forecasts come from: the engine, or in tests an oracle.
+// The source of forecasts: the engine, or an oracle in tests.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace toto::backtest {
 
-// One target, as it can be known after the close of bar `decision`.
+// A forecast of one target, from the bars up to and including `decision`.
 struct TargetRequest {
   const tables::Bars* bars = nullptr;
   std::size_t decision = 0;
@@ -50,16 +50,15 @@ ForecastOptions backtest_options(const SourceOptions& options);
 // the model, engine, precision, instruction set, mode, and every option.
 std::string cache_setting(const Engine& engine, const SourceOptions& options);
 
-// Patches of all contexts: run through the network, and taken over from a shorter context.
+// Patches of all contexts: computed by the network, and reused from a shorter context.
 struct PatchCounts {
   std::int64_t computed = 0, reused = 0;
 };
 
-// Contexts that occur more than once are forecast once. Windows of one symbol and target whose
-// lengths differ by whole patches begin alike as long as the start of the context stays: these go
-// through sessions, each going on where the one before ended, many such chains at a time. The
-// others are batched across symbols, targets and windows. A batch of
-// contexts, or kChainBytes of keys and values, is in memory at a time.
+// Equal contexts are forecast once. Windows of one symbol and target whose lengths differ by whole
+// patches share their beginning: they form a chain of sessions, each continuing the one before, and
+// many chains advance together. All other contexts are batched across symbols, targets and windows.
+// Memory holds one batch of contexts, or kChainBytes of keys and values.
 class EngineSource final : public ForecastSource {
  public:
   // All three must outlive this.

@@ -46,8 +46,8 @@ std::vector<Decision> choose(std::span<const SymbolResult> results, Checked whic
   return decisions;
 }
 
-// Prices between a tenth and ten times the first close, one draw each. Times stay: they are the
-// market's calendar, not its news.
+// Replaces prices by random ones between a tenth and ten times the first close. Times are kept: the
+// calendar is known in advance.
 tables::Bars poisoned(const tables::Bars& bars, std::size_t decision) {
   tables::Bars copy = bars;
   for (std::size_t bar = decision + 1; bar < bars.size(); ++bar) {

@@ -1,5 +1,5 @@
-// Proof that no decision knows what comes after it: every later row is replaced by noise, the
-// decision is made again, and must be the same bits.
+// Proves that no decision uses later data: every later row is replaced by noise, the decision is
+// repeated, and must give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct LookaheadCheck {
 
 enum class Checked { sample, all };  // sample: a few decisions of a few symbols, spread evenly
 
-// `source` must not answer from memory of the run it checks.
+// `source` must not use the cache of the run it checks.
 LookaheadCheck check_no_lookahead(
     std::span<const SymbolResult> results, ForecastSource& source, Checked which,
     const std::function<void(std::size_t done, std::size_t total)>& progress = {});

@@ -10,21 +10,25 @@
 namespace toto::backtest {
 
 std::string percent(double value, int decimals = 2);    // "+1.25 %", "–" if undefined
-std::string share(double value, int decimals = 2);      // "1.25 %", of what has no direction
+std::string share(double value, int decimals = 2);      // "1.25 %", without a sign
 std::string decimal(double value, int decimals = 2);    // "1.25", "–" if undefined
-std::string significant(double value, int digits = 4);  // "1.230", "1.234e+05" where it must be
+std::string significant(double value, int digits = 4);  // "1.230"; "1.234e+05" if necessary
 std::string points(double value);   // "+1.25": percentage points, of a difference of percentages
 std::string p_value(double value);  // "0.123", "< 0.001"
-std::string price(double value);    // with as many decimals as its size asks for, zeros too
+std::string price(double value);    // decimals by its size, trailing zeros kept
 std::string bars_in_words(std::size_t count);  // "one bar", "2 bars"
 std::string section(std::string_view title, const std::string& body);
 std::string paragraph(std::string_view text, std::string_view css_class = {});
 std::string list_of_sentences(const std::vector<std::string>& sentences);
 
-// Rows of plain text; a cell may say that it is better or worse than its benchmark.
+// Rows of plain text; a cell may be marked as better or worse than its benchmark.
 class Table {
  public:
   enum class Mark { none, better, worse };
+  // Positive differences are better.
+  static Mark mark_of(double difference) {
+    return difference > 0 ? Mark::better : difference < 0 ? Mark::worse : Mark::none;
+  }
   struct Cell {
     Cell(std::string content, Mark benchmark = Mark::none)
         : text(std::move(content)), mark(benchmark) {}
@@ -33,7 +37,7 @@ class Table {
     std::string text;
     Mark mark = Mark::none;
   };
-  // The first `num_words` columns hold words, which begin at the left.
+  // The first `num_words` columns are text, aligned left.
   explicit Table(std::vector<std::string> header, std::size_t num_words = 1)
       : header_(std::move(header)), num_words_(num_words) {}
   // Small type and headers of several lines, for tables of many columns. Rows whose first of

@@ -25,7 +25,7 @@ std::string chart_box(const report::LineChart& chart) {
          "</div>\n";
 }
 
-// Of consecutive bars; none where a calendar has no label for them.
+// Times of consecutive bars; empty if they are step numbers or outside the calendar.
 std::vector<std::int64_t> seconds_of(const tables::Bars& bars, std::size_t first,
                                      std::size_t count) {
   std::vector<std::int64_t> times;
@@ -56,8 +56,8 @@ Strategies strategies_of(const SymbolResult& result) {
   return strategies;
 }
 
-// Nine lines that cross each other all the time show nothing: the benchmark and the three
-// strategies that earned most are enough.
+// The benchmark and the three strategies with the highest return: nine crossing lines are
+// unreadable.
 Strategies leaders_of(const SymbolResult& result) {
   constexpr std::size_t kShown = 3;
   Strategies strategies = strategies_of(result);
@@ -124,7 +124,7 @@ std::string break_even(const SymbolResult& result, const Strategy& strategy) {
   return decimal(low, 1);
 }
 
-// Target bars [begin, end) as a fan: each step was forecast on its own, a lag before it.
+// Target bars [begin, end) as a fan; each step is a separate forecast, made `lag` bars before it.
 std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, std::string title,
                 bool trained) {
   constexpr std::size_t kHistory = 30;
@@ -135,7 +135,7 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
   chart.title = std::move(title);
   const std::string before = bars_in_words(result.plan.rules.lag) + " before";
   chart.subtitle =
-      fmt::format("not one forecast but {}: the band and median of each bar were forecast {} it",
+      fmt::format("{} separate forecasts: the band and median of each bar were forecast {} it",
                   end - begin, before);
   chart.origin_label = fmt::format("Each bar's band was forecast {}", before);
   chart.y_label = "close";
@@ -211,9 +211,7 @@ std::string monthly_returns(const SymbolResult& result) {
   for (const auto& [month, row] : growth) {
     std::vector<Table::Cell> cells = {month};
     for (const double value : row) {
-      cells.emplace_back(
-          percent(value - 1, 1),
-          value < 1 ? Table::Mark::worse : (value > 1 ? Table::Mark::better : Table::Mark::none));
+      cells.emplace_back(percent(value - 1, 1), Table::mark_of(value - 1));
     }
     table.add(std::move(cells));
   }
@@ -233,8 +231,9 @@ std::string cost_sweep(const SymbolResult& result) {
   }
   return heading("Cost sweep") +
          paragraph(
-             "Everything that is paid on one side of a trade, fees and slippage together; the "
-             "break-even cost is where nothing is left.",
+             "Cost per side of a trade, fees and slippage together; at the break-even cost the "
+             "total "
+             "return is zero.",
              "subtitle") +
          table.html();
 }
@@ -244,7 +243,7 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
   std::string html = heading("Decision lag");
   if (other == nullptr) {
     return html + paragraph(
-                      "Not tested: the run with the other lag was left out, or the symbol has "
+                      "Not tested: the run with the other lag was skipped, or the symbol has "
                       "too little history for it.",
                       "subtitle");
   }
@@ -258,11 +257,12 @@ std::string lag_comparison(const SymbolResult& result, const SymbolResult* other
     table.add({strategy.strategy->name, percent(here), percent(there), points(there - here)});
   }
   return html +
-         paragraph(other_lag > lag
-                       ? "An edge that one more bar of delay destroys may be an artefact of timing."
-                       : "An edge that is there only when decided later, with fresher bars, may be "
-                         "an artefact of timing.",
-                   "subtitle") +
+         paragraph(
+             other_lag > lag
+                 ? "An edge that one more bar of delay destroys may be an artefact of timing."
+                 : "An edge that exists only with a later decision, based on newer bars, may be "
+                   "an artefact of timing.",
+             "subtitle") +
          table.html();
 }
 

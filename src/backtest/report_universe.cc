@@ -60,9 +60,7 @@ std::string symbols_table(std::span<const SymbolResult> results) {
     std::vector<Table::Cell> cells = {result->plan.bars->symbol, points(mean_excess(*result))};
     for (const StrategyResult& strategy : result->strategies) {
       const double value = strategy.metrics.total_return;
-      cells.emplace_back(percent(value, 1), value > benchmark   ? Table::Mark::better
-                                            : value < benchmark ? Table::Mark::worse
-                                                                : Table::Mark::none);
+      cells.emplace_back(percent(value, 1), Table::mark_of(value - benchmark));
     }
     table.add(std::move(cells));
   }

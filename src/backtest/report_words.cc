@@ -2,16 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "backtest/report_parts.h"
 #include "backtest/universe.h"
+#include "base/text.h"
 
 namespace toto::backtest {
 namespace {
 
 constexpr double kSignificant = 0.05;
-constexpr std::size_t kFewTrades = 30;  // below, a verdict is weak
+constexpr std::size_t kFewTrades = 30;  // with fewer, a verdict is weak
 
 // ------------------------------------------------------------------------------------ strategies
 
@@ -19,10 +21,10 @@ std::string verdict_on_one(const SymbolResult& result, const StrategyResult& str
   const TradingMetrics& metrics = strategy.metrics;
   const TradingMetrics& benchmark = result.find(benchmark_strategy())->metrics;
   const bool beats = metrics.total_return > benchmark.total_return;
-  return fmt::format("{} {} buy-hold: {} against {}, in {} {}{}.", strategy.strategy->name,
+  return fmt::format("{} {} buy-hold: {} against {}, in {}{}.", strategy.strategy->name,
                      beats ? "beats" : "does not beat", percent(metrics.total_return),
-                     percent(benchmark.total_return), metrics.trades,
-                     metrics.trades == 1 ? "trade" : "trades",
+                     percent(benchmark.total_return),
+                     counted(std::int64_t(metrics.trades), "trade"),
                      metrics.trades < kFewTrades ? ", too few to tell skill from luck" : "");
 }
 
@@ -47,11 +49,19 @@ std::string verdict_on_all(std::span<const SymbolResult> results, const Universe
 
 // A reminder that many comparisons find something by chance.
 std::string comparisons(std::size_t num_strategies, std::size_t num_symbols) {
+  constexpr std::array<std::string_view, 8> kWords = {"One",  "Two", "Three", "Four",
+                                                      "Five", "Six", "Seven", "Eight"};
   const std::size_t count = num_strategies * num_symbols;
   if (count == 1) return "One strategy was tried; it may look good or bad by luck alone.";
-  return fmt::format("{} {} tried{}. By luck alone, some of {} comparisons would look good.",
-                     num_strategies, num_strategies == 1 ? "strategy was" : "strategies were",
-                     num_symbols == 1 ? "" : fmt::format(" on {} symbols", num_symbols), count);
+  const std::string number = num_strategies <= kWords.size()
+                                 ? std::string(kWords[num_strategies - 1])
+                                 : fmt::format("{}", num_strategies);
+  const std::string tried =
+      fmt::format("{} {} tried", number, num_strategies == 1 ? "strategy was" : "strategies were");
+  if (num_symbols == 1) return tried + ". By luck alone one or two would look good.";
+  return fmt::format(
+      "{} on {} symbols. By luck alone some of these {} comparisons would look good.", tried,
+      num_symbols, count);
 }
 
 // ------------------------------------------------------------------------------------- forecasts
@@ -105,7 +115,8 @@ std::string forecast_verdict(std::span<const SymbolResult> results,
       significant(accuracy.persistence.mae), results.front().plan.count, tested);
 }
 
-// Bands that are too wide make careful strategies idle, too narrow ones make them reckless.
+// With bands that are too wide careful strategies do not trade, with narrow ones they trade too
+// much.
 enum class BandWidth { narrow, right, wide };
 
 BandWidth band_of(const SymbolResult& result) {
@@ -126,7 +137,7 @@ std::string held_by(const SymbolResult& result) {
                      result.plan.bars->symbol);
 }
 
-// Each symbol for itself: a wide band here does not make up for a narrow one there.
+// Per symbol: a wide band of one does not compensate a narrow band of another.
 std::string band_verdict(std::span<const SymbolResult> results) {
   if (results.size() <= kMaxDetailed) {
     std::vector<std::string> parts;
@@ -150,7 +161,7 @@ std::string band_verdict(std::span<const SymbolResult> results) {
       held_by(*narrowest), held_by(*widest));
 }
 
-// Empty where there is nothing to advise.
+// Empty if there is nothing to advise.
 std::string scale_advice(const ReportInput& input, const AgainstPersistence& counts) {
   if (input.spec.transform == Transform::price || input.spec.return_scale != 1) return {};
   const bool wide =
@@ -158,7 +169,7 @@ std::string scale_advice(const ReportInput& input, const AgainstPersistence& cou
                   [](const SymbolResult& r) { return band_of(r) == BandWidth::wide; });
   if (!wide && counts.clearly_worse == 0) return {};
   return fmt::format(
-      "The network saw changes as fractions, nearly a flat line to it: --return-scale 100 shows it "
+      "The network saw changes as fractions, almost a flat line: --return-scale 100 shows them as "
       "percents, which may {}.",
       wide ? "narrow the bands and bring the forecasts closer" : "bring the forecasts closer");
 }
@@ -169,7 +180,7 @@ std::string verdicts(const ReportInput& input) {
   std::vector<std::string> sentences;
   if (!input.engine.trained) {
     sentences.push_back(fmt::format(
-        "The model {} is untrained, its weights are random: nothing here says anything about "
+        "The model {} is untrained: its weights are random, and these results say nothing about "
         "forecasting.",
         input.engine.model));
   }

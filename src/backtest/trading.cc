@@ -148,8 +148,7 @@ Simulation simulate_round_trips(const tables::Bars& bars, std::size_t first,
                                 std::span<const BarOrders> orders, const Costs& costs) {
   Simulation result;
   reserve(result, orders.size());
-  result.trades.reserve(
-      orders.size());  // most orders fill; growing would copy them again and again
+  result.trades.reserve(orders.size());  // most orders fill
   double equity = 1;
   for (std::size_t k = 0; k < orders.size(); ++k) {
     const double before = equity;

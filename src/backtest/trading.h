@@ -17,6 +17,9 @@ std::string_view name_of(Side side) noexcept;            // "short", "flat", "lo
 constexpr double sign(Side side) noexcept { return static_cast<double>(side); }
 constexpr Side opposite(Side side) noexcept { return static_cast<Side>(-static_cast<int>(side)); }
 
+// A figure that the data leave undefined.
+inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
 inline constexpr double kNoPrice = std::numeric_limits<double>::quiet_NaN();
 
 struct Order {

@@ -6,8 +6,6 @@
 namespace toto::backtest {
 namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
-
 double ratio(double numerator, double denominator) {
   return denominator == 0 ? kUndefined : numerator / denominator;
 }

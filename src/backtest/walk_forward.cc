@@ -10,7 +10,7 @@
 namespace toto::backtest {
 namespace {
 
-// The bound on the clock of a file: shifted only if both sides say which zone they mean.
+// The bound in the clock of a file; shifted only if both have a zone.
 tables::Ticks on_clock_of(const tables::Bars& bars, tables::Ticks time,
                           const tables::TimeStyle& style) {
   using Zone = tables::TimeStyle::Zone;
@@ -64,7 +64,7 @@ Rules rules_of(const BacktestSpec& spec, tables::Asset asset, double year) {
   return rules;
 }
 
-// Target bars there can be from the end, each with enough history at its decision.
+// The most target bars, counted from the end, that have enough history at their decision.
 std::size_t most_windows(const tables::Bars& bars, const BacktestSpec& spec) {
   std::size_t first = spec.lag;
   while (first < bars.size() &&
@@ -81,7 +81,7 @@ std::string skip_reason(const tables::Bars& bars, const TargetBars& targets,
     return fmt::format("{}: {} has no bar in the period asked for; it has {} to {}", bars.file,
                        bars.symbol, bars.time_text(0), bars.time_text(bars.size() - 1));
   }
-  // More windows than bars: the first target, and its decision, lie before the file.
+  // More windows than bars: the first target bar would be before the file.
   const bool cut = !spec.from && !spec.to && targets.count < static_cast<std::size_t>(spec.windows);
   const std::size_t points = cut || targets.first < spec.lag
                                  ? 0
@@ -99,11 +99,9 @@ std::string skip_reason(const tables::Bars& bars, const TargetBars& targets,
 
 std::string fill_warning(const BacktestSpec& spec) {
   if (!spec.fill_at_close || spec.lag > 1) return {};
-  return "with --fill close and a decision lag of 1 every market fill happens at the very close "
-         "that "
-         "the decision is based on, which cannot be traded any more; use --decision-lag 2 or "
-         "--fill "
-         "open";
+  return "with --fill close and a decision lag of 1 every market fill happens at the close that "
+         "the "
+         "decision is based on, which is over by then; use --decision-lag 2 or --fill open";
 }
 
 std::vector<std::string> notes_on(std::span<const tables::Bars> bars, const BacktestSpec& spec) {

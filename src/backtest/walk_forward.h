@@ -15,10 +15,10 @@
 
 namespace toto::backtest {
 
-// Points of the transformed series there must be at the first decision of a symbol.
+// The fewest points of the transformed series at the first decision of a symbol.
 inline constexpr std::size_t kMinPoints = 32;
 
-// Warns of fills that no trader can have; empty if these settings have none.
+// A warning about impossible fills; empty if these settings have none.
 std::string fill_warning(const BacktestSpec& spec);
 
 // One symbol's part of a run. Target bar k is bars[first + k].
@@ -38,7 +38,7 @@ struct RunPlan {
   std::vector<SymbolPlan> symbols;
   std::vector<SkippedSymbol> skipped;  // too little history, or no target bar
 };
-// Remarks on the data for the reader of the results, one sentence each.
+// Sentences about the data for the reader of the results.
 std::vector<std::string> notes_on(std::span<const tables::Bars> bars, const BacktestSpec& spec);
 
 // `bars` must outlive the plan. Error(corrupt_file) for changes beyond float32.

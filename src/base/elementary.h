@@ -27,7 +27,7 @@ constexpr double every_second(const std::array<double, N>& c, double x2) noexcep
   }
 }
 
-// c[0] + c[1] x + c[2] x^2 + ..., as two Horner chains side by side to halve the latency.
+// c[0] + c[1] x + c[2] x^2 + ..., as two independent Horner chains, which halves the latency.
 template <std::size_t N>
 constexpr double polynomial(const std::array<double, N>& c, double x) noexcept {
   const double x2 = x * x;
@@ -73,7 +73,7 @@ inline double exp_in_range(double x) noexcept {
   return (1.0 + (rest + rest * rest * curve)) * detail::power_of_two(exponent);
 }
 
-// 0 below -745.2, +Inf above 709.8, denormal results rounded; NaN gives NaN.
+// e^x: 0 below -745.2, +Inf above 709.8, denormal results rounded; NaN gives NaN.
 inline double exp(double x) noexcept {
   const double raised = x < -746.0 ? -746.0 : x;  // written so that NaN stays NaN
   const double bounded = raised > 710.0 ? 710.0 : raised;

@@ -1,4 +1,4 @@
-// A file that is part of the program: tools/embed.cmake turns files into arrays of these.
+// A file compiled into the program; tools/embed.cmake generates the arrays.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ struct EmbeddedFile {
   std::string_view bytes;
 };
 
-// nullptr if there is no file of this name.
+// nullptr if no file has this name.
 inline const EmbeddedFile* find_file(std::span<const EmbeddedFile> files, std::string_view name) {
   for (const EmbeddedFile& file : files) {
     if (file.name == name) return &file;

@@ -1,4 +1,5 @@
-// The one way this code base reports what is wrong with its input: a toto::Error with a sentence.
+// Reports bad input as toto::Error. A message says what is wrong, the value found, what was
+// expected and, where there is one, the next step.
 #pragma once
 
 #include <fmt/format.h>

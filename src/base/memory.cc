@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "base/cgroup.h"
 #include "base/error.h"
+#include "base/machine.h"
 
 namespace toto {
 namespace {
@@ -23,6 +23,7 @@ std::align_val_t alignment_for(std::size_t size) {
   return std::align_val_t{size >= 2 * kHugePage ? kHugePage : kAlignment};
 }
 
+// MemAvailable of /proc/meminfo in bytes; unlimited if the file cannot be read.
 std::uint64_t meminfo_available() {
   std::ifstream in("/proc/meminfo");
   std::string name, unit;
@@ -38,7 +39,7 @@ std::uint64_t meminfo_available() {
 AlignedBytes::AlignedBytes(std::size_t size) : size_(size) {
   if (size == 0) return;
   const std::align_val_t alignment = alignment_for(size);
-  // Through operator new, so that tests can count allocations and make any one of them fail.
+  // operator new, not mmap: tests replace it to count allocations and to make each one fail.
   data_ = static_cast<std::byte*>(::operator new(size, alignment, std::nothrow));
   if (data_ == nullptr) {
     fail(ErrorCode::out_of_memory, "cannot allocate {:.1f} MB; free memory or ask for less",

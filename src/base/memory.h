@@ -1,4 +1,4 @@
-// Memory for numbers: aligned buffers, and an arena that one computation carves up and reuses.
+// Aligned buffers, and an arena that one computation divides and reuses.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,7 @@ class AlignedBytes {
   std::size_t size_ = 0;
 };
 
+// An owning array of trivial T, zero-initialised, aligned to kAlignment.
 template <typename T>
 class Buffer {
  public:
@@ -51,16 +52,17 @@ class Buffer {
   std::size_t count_ = 0;
 };
 
-// Hands out pieces of one block. Written for code that runs twice: once with a measuring arena,
-// which only adds up what will be needed, and once to receive the pieces. A plan is thus written
-// once.
+// Hands out pieces of one block. The same code runs twice: once on a measuring arena, which only
+// adds up sizes and hands out null pointers, and once to receive the pieces, so size and layout
+// cannot disagree. Not thread-safe.
 class Arena {
  public:
   void start_measuring() {
     measuring_ = true;
     used_ = 0;
   }
-  // Makes the block at least this large; keeps nothing. Refuses what the machine does not have.
+  // Makes the block at least this large; the old contents are lost. Error(out_of_memory) if the
+  // machine does not have that much.
   void reserve(std::size_t bytes);
   void start_handing_out() {
     measuring_ = false;
@@ -74,8 +76,8 @@ class Arena {
     return measuring_ ? nullptr : reinterpret_cast<T*>(block_.data() + offset);
   }
   std::size_t used() const { return used_; }
-  // Another number for every block there has been: pieces of an earlier one are gone, also where
-  // the next has its size.
+  // Counts the blocks allocated so far. Pieces handed out under an earlier number are dangling,
+  // even if the new block has the same size.
   std::uint64_t generation() const { return generation_; }
 
  private:
@@ -85,11 +87,11 @@ class Arena {
   bool measuring_ = false;
 };
 
-// Bytes this process may still take: physical memory or the cgroup's limit, whichever is less.
+// Bytes this process may still allocate: free physical memory or the cgroup's limit, the smaller.
 std::uint64_t available_memory();
 
-// Error(out_of_memory) if `what` needs more than that. Memory handed out before it is used would
-// otherwise let the process be killed in the middle of its work.
+// Error(out_of_memory) if `what` needs more than available_memory(). Linux overcommits: without
+// this check the allocation succeeds and the process is killed later, when it touches the pages.
 void require_memory(std::uint64_t bytes, const char* what, const char* advice);
 
 }  // namespace toto

@@ -11,7 +11,7 @@
 namespace toto {
 namespace {
 
-// What is longer was not typed by hand, and need not be compared at length.
+// Longer words were not typed by hand; the limit also bounds the cost of a comparison.
 constexpr std::size_t kLongestWord = 64;
 
 bool same(char a, char b) { return lower(a) == lower(b); }
@@ -39,7 +39,8 @@ bool begins_with(std::string_view name, std::string_view word) {
   return word.size() < name.size() && std::equal(word.begin(), word.end(), name.begin(), same);
 }
 
-std::size_t num_letters(std::string_view name) {  // dashes in front of an option are no letters
+// Without the dashes in front of an option.
+std::size_t num_letters(std::string_view name) {
   return name.size() - std::min(name.find_first_not_of('-'), name.size());
 }
 

@@ -1,4 +1,4 @@
-// What somebody probably meant: the known name that a misspelt one is closest to.
+// Suggestions for misspelt names.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 namespace toto {
 
 // The name at the smallest edit distance (a letter added, left out or changed, two neighbours
-// swapped; case does not count), if a third of its letters at most would have to change, else the
-// only name that begins with `word`. Of equally near ones the first; nothing if none is near.
+// swapped; case-insensitive) if at most a third of its letters differ, otherwise the only name that
+// begins with `word`. The first of equally near names; empty if none is near.
 std::optional<std::string_view> nearest_name(std::string_view word,
                                              std::span<const std::string_view> names);
 
-// "; did you mean NAME?" to end an error sentence with, or nothing.
+// "; did you mean NAME?" to append to an error message, or an empty string.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
 
 }  // namespace toto

@@ -1,4 +1,4 @@
-// What this process holds, as the system sees it. Absent where the system does not tell.
+// Memory use of this process. Values are empty if the system does not report them.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace toto {
 inline constexpr double kMegabyte = 1 << 20;
 
 std::optional<std::uint64_t> resident_bytes();
-// The most that was resident since the process began, or since reset_peak.
+// The largest resident size since the process started, or since reset_peak().
 std::optional<std::uint64_t> peak_resident_bytes();
-// Where this is not allowed an older peak stays, which can only make a figure larger.
+// If the system does not allow it, the older peak stays, which can only overstate the result.
 void reset_peak();
 
-// Handed out by malloc and not given back: to the byte, where resident memory knows pages. Absent
+// Bytes allocated by malloc and not freed; exact, unlike resident memory, which counts pages. Empty
 // under sanitizers, whose allocators do not count.
 std::optional<std::uint64_t> heap_bytes();
 
-// Gives back to the system what was freed.
+// Returns freed memory to the system.
 void release_freed_memory();
 
 }  // namespace toto

@@ -1,6 +1,6 @@
-// Counter-based random numbers: a draw is a pure function of what it is for, so neither the order
-// of computation, nor batching, nor threads can change it. Philox4x32-10 of Salmon, Moraes, Dror
-// and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC11).
+// Counter-based random numbers: a draw is a pure function of its coordinates, so the order of
+// computation, batching and threads cannot change it. Philox4x32-10 of Salmon, Moraes, Dror and
+// Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC11).
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ constexpr RandomWords philox4x32(RandomWords counter, std::array<std::uint32_t, 
   return counter;
 }
 
-// What one draw is for. Two keys of one seed that differ in anything give different counters, and
-// Philox is a bijection of the counter: no two draws of a seed share their words.
+// The coordinates of one draw. Two different keys of one seed give different counters, and Philox
+// is a bijection of the counter: no two draws of a seed share their random words.
 struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;   // 0: common to all series; else stream_of(series id)
@@ -53,7 +53,7 @@ constexpr RandomWords random_words(const DrawKey& draw) noexcept {
       {static_cast<std::uint32_t>(draw.seed), static_cast<std::uint32_t>(draw.seed >> 32)});
 }
 
-// A stream of its own for a series' id: 64-bit FNV-1a, never the common stream 0.
+// The separate stream of a series id: 64-bit FNV-1a, never the common stream 0.
 constexpr std::uint64_t stream_of(std::string_view id) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -5,14 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.h"
-
 namespace toto {
 namespace {
 
 constexpr std::size_t kMaxShown = 80;  // bytes of a text in an error sentence
 
-// `sequence` is one character.
+// Whether one UTF-8 character can move the cursor, break the line or reverse the direction.
 bool may_drive_a_terminal(std::string_view sequence) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
   if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
@@ -34,6 +32,12 @@ std::string_view trimmed(std::string_view text) {
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return upper;
 }
 
 std::string lower_case(std::string_view text) {
@@ -71,9 +75,13 @@ std::string alternatives(std::span<const std::string_view> words) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string quoted(std::string_view text) {
   std::size_t shown = std::min(text.size(), kMaxShown);
-  // Not in the middle of a character, which has at most three tail bytes.
+  // Do not cut inside a character, which has at most three continuation bytes.
   for (int i = 0; i < 3 && shown < text.size() && (text[shown] & 0xC0) == 0x80; ++i) --shown;
   std::string out = "\"";
   append_escaped(out, text.substr(0, shown));
@@ -98,6 +106,34 @@ std::string one_line(std::string_view text) {
   }
   line.erase(line.find_last_not_of(' ') + 1);  // npos + 1 is 0
   return line;
+}
+
+// Overlong forms, surrogates and code points past U+10FFFF are refused by the bounds on the second
+// byte.
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  const auto is_tail = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  if (lead < 0xE0) return is_tail(1) ? 2 : 0;
+  if (lead < 0xF0) {
+    if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F)) return 0;
+    return is_tail(1) && is_tail(2) ? 3 : 0;
+  }
+  if ((lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) return 0;
+  return is_tail(1) && is_tail(2) && is_tail(3) ? 4 : 0;
+}
+
+std::size_t first_invalid_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) return at;
+    at += length;
+  }
+  return text.size();
 }
 
 }  // namespace toto

@@ -9,13 +9,13 @@
 #include <set>
 #include <string>
 
-#include "base/cgroup.h"
+#include "base/machine.h"
 
 namespace toto {
 namespace {
 
 // About 20 us: longer than the gap between two phases of a forward pass, far shorter than a time
-// slice, so a busy neighbour on the core costs little.
+// slice, so spinning costs other processes on the core little.
 constexpr int kSpins = 4000;
 
 void pause_cpu() noexcept {
@@ -62,6 +62,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Publishes the tasks, works on them itself, then waits for the workers' last tasks: spinning
+// first, because most phases end within microseconds.
 void ThreadPool::run_job(int num_tasks, Invoke invoke, const void* context) noexcept {
   invoke_ = invoke;
   context_ = context;
@@ -83,6 +85,7 @@ void ThreadPool::run_job(int num_tasks, Invoke invoke, const void* context) noex
   caller_sleeps_.store(false);
 }
 
+// Takes a ticket with compare-and-swap; the generation in its upper half makes a stale ticket fail.
 bool ThreadPool::take_task(int worker) noexcept {
   std::uint64_t ticket = tickets_.load(std::memory_order_acquire);
   do {
@@ -91,14 +94,15 @@ bool ThreadPool::take_task(int worker) noexcept {
   // Holding an unfinished task keeps run_job() from returning, so the job's fields stay valid.
   const int num_tasks = num_tasks_;
   invoke_(context_, num_tasks - static_cast<int>(static_cast<std::uint32_t>(ticket)), worker);
-  // After the increment the job may be over and its fields someone else's.
+  // After the increment the run may be over and its fields may belong to the next one.
   if (done_.fetch_add(1) + 1 == num_tasks && caller_sleeps_.load()) done_.notify_one();
   return true;
 }
 
+// The loop of a worker: run tasks, spin, sleep.
 void ThreadPool::work(int worker) noexcept {
   for (;;) {
-    // Seen first, asked to stop second: a stop that came before `seen` is noticed here, a later one
+    // Load `wake_` before `stop_`: a stop requested before the load is noticed here, a later one
     // ends the wait.
     const std::uint32_t seen = wake_.load();
     if (stop_.load()) return;

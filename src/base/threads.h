@@ -1,4 +1,4 @@
-// The engine's own thread pool. OpenMP's global pool would fight PyTorch's in one process.
+// The engine's own thread pool. OpenMP's global pool would compete with PyTorch's in one process.
 #pragma once
 
 #include <atomic>
@@ -8,13 +8,13 @@
 
 namespace toto {
 
-// Physical cores this process may use: affinity and cgroup quota honoured, at least 1.
+// Physical cores this process may use, within its affinity mask and cgroup quota; at least 1.
 int usable_cores();
 
-// Runs numbered tasks on `num_threads` threads, the caller's among them. Tasks are handed out
-// dynamically, so what a task computes must not depend on who runs it. One run() at a time; the
-// engine's lock sees to that. Idle workers spin briefly (a forward pass has many short phases),
-// then sleep at zero CPU.
+// Runs numbered tasks on `num_threads` threads, including the caller's. Tasks are handed out
+// dynamically, so a task's result must not depend on the thread that runs it. Only one run() at a
+// time: the engine's lock guarantees it. Idle workers spin briefly (a forward pass has many short
+// phases), then sleep without using CPU.
 class ThreadPool {
  public:
   explicit ThreadPool(int num_threads);
@@ -62,8 +62,8 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// task(row, worker) for every row; few rows are done by the caller, because waking the workers
-// costs more than they save.
+// Calls task(row, worker) for every row. Fewer than 32 rows run on the caller alone: waking the
+// workers would cost more than it saves.
 template <typename Task>
 void run_rows(ThreadPool& pool, int rows, const Task& task) noexcept {
   constexpr int kWorthWaking = 32;

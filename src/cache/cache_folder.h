@@ -1,4 +1,4 @@
-// The folder that holds packed weights: names, sizes, and what goes when it is full.
+// The folder of packed weights: names, sizes and eviction. Any number of processes may use it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace toto::cache {
 
-// <folder>/weights/<name>-<hash of the path>-<dtype>-<format>.packed: one file for each model
-// folder and dtype, so that a changed model's entry replaces the old one.
+// <folder>/weights/<name>-<hash of the path>-<dtype>-<format>.packed: one file per model folder and
+// dtype, so the entry of a changed model replaces the old one.
 std::string entry_path(const std::string& folder, const std::string& model_folder,
                        std::string_view dtype);
 
@@ -17,20 +17,21 @@ struct FolderUsage {
   std::uint64_t num_entries = 0;
   std::uint64_t bytes = 0;
 };
-FolderUsage usage_of(const std::string& folder);  // nothing for a folder that is not there
+FolderUsage usage_of(const std::string& folder);  // zero for a missing folder
 
-// Entries that would not be used, each with the reason. Contents are read and compared with their
-// checksums up to `max_bytes` in all, those used last first; of the others only beginning and
-// length. Nothing is changed.
+// Finds entries that cannot be used, with the reason for each. Contents are compared with their
+// checksums up to `max_bytes` in total, most recently used first; of the others only header and
+// length are checked. Changes nothing.
 struct EntriesCheck {
   std::vector<std::string> damaged;
   std::uint64_t unread_bytes = 0;
 };
 EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes);
 
-// Removes least recently used entries until one of `bytes` at `path` fits into `max_bytes` in all,
-// and what killed processes left unfinished. False: it is larger than that by itself. What cannot
-// be removed stays: another process may have been quicker, and a cache too large is no failure.
+// Removes least recently used entries until an entry of `bytes` at `path` fits into `max_bytes` in
+// total, and unfinished files of killed processes. False if the entry alone is larger than that.
+// Entries that cannot be removed stay: another process may have removed them, and an oversized
+// cache is not an error.
 bool make_room(const std::string& folder, const std::string& path, std::uint64_t bytes,
                std::uint64_t max_bytes);
 

@@ -13,7 +13,7 @@ std::uint64_t word_at(const std::byte* at) noexcept {
 
 }  // namespace
 
-// Eight sums side by side, because a multiplication takes several cycles; in variables and not in
+// Eight independent sums, because a multiplication takes several cycles; in variables instead of
 // the array, which g++ would turn into slower vector code.
 void Checksum::update(std::span<const std::byte> blocks) noexcept {
   auto [a, b, c, d, e, f, g, h] = lanes_;

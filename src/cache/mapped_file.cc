@@ -13,10 +13,11 @@
 namespace toto::cache {
 namespace {
 
-// Asked of the system piece by piece, on all threads. 16 MiB: half the time of 1 MiB pieces, and
-// about that of touching the pages, which could end in SIGBUS.
+// The kernel populates one piece per task, on all threads. 16 MiB pieces take half the time of 1
+// MiB ones and about as long as touching the pages, which could raise SIGBUS.
 constexpr std::size_t kPiece = std::size_t{16} << 20;
 
+// Reads every page in; returns an errno, or 0.
 int make_present(std::span<std::byte> bytes, ThreadPool& pool) {
   std::atomic<int> failure = 0;
   pool.run(static_cast<int>((bytes.size() + kPiece - 1) / kPiece), [&](int i, int) {
@@ -25,7 +26,7 @@ int make_present(std::span<std::byte> bytes, ThreadPool& pool) {
     do {
       result = ::madvise(rest.data(), std::min(rest.size(), kPiece), MADV_POPULATE_READ);
     } while (result != 0 && errno == EINTR);
-    // EINVAL: a kernel before 5.14. Its pages come when they are touched.
+    // EINVAL: a kernel before 5.14, where pages are read when they are touched.
     if (result != 0 && errno != EINVAL) failure.store(errno);
   });
   return failure.load();
@@ -35,7 +36,7 @@ int make_present(std::span<std::byte> bytes, ThreadPool& pool) {
 
 MappedFile::MappedFile(const io::RegularFile& file, ThreadPool& pool) {
   const std::size_t size = file.size();
-  if (size == 0) return;  // which cannot be mapped
+  if (size == 0) return;  // mmap refuses an empty file
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (start == MAP_FAILED) {  // NOLINT(performance-no-int-to-ptr): the system's own constant
     fail(ErrorCode::corrupt_file, "{}: cannot be mapped: {}", file.path(),
@@ -43,7 +44,7 @@ MappedFile::MappedFile(const io::RegularFile& file, ThreadPool& pool) {
   }
   bytes_ = {static_cast<std::byte*>(start), size};
   if (const int error = make_present(bytes_, pool); error != 0) {
-    ::munmap(bytes_.data(), bytes_.size());  // a constructor that throws runs no destructor
+    ::munmap(bytes_.data(), bytes_.size());  // the destructor does not run after a throw
     fail(ErrorCode::corrupt_file, "{}: cannot be read: {}", file.path(),
          std::generic_category().message(error));
   }

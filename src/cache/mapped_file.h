@@ -1,4 +1,4 @@
-// A file in memory, read-only and shared with every process that has it mapped too.
+// A memory-mapped file, read-only; its pages are shared with other processes that map it.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace toto::cache {
 
 class MappedFile {
  public:
-  // Maps all of it and makes every page present, so that what cannot be read shows here, as an
-  // Error(corrupt_file), and not later as SIGBUS. The caller knows that nobody truncates the file.
+  // Maps the whole file and reads every page in, so that a read error is an Error(corrupt_file)
+  // here instead of SIGBUS later. The file must not be truncated while it is mapped.
   MappedFile(const io::RegularFile& file, ThreadPool& pool);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

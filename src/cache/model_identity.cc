@@ -13,16 +13,16 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Times move in ticks of the kernel's clock, 10 ms at the longest; a second change within a tick
-// leaves the same time. File systems without nanoseconds (FAT, some network ones) have ticks of up
-// to two seconds: too long to wait for.
+// File times advance in ticks of the kernel's clock, at most 10 ms; a second change within a tick
+// leaves the time unchanged. File systems without nanoseconds (FAT, some network file systems) have
+// ticks of up to two seconds, too long to wait for.
 constexpr nanoseconds kTick = std::chrono::milliseconds(20);
 constexpr nanoseconds kCoarseTick = std::chrono::seconds(2);
 
 constexpr std::uint64_t kSampleBytes = 4096;
 constexpr std::uint64_t kNumSamples = 16;
 
-// Times say all there is to know; samples are a second line, for clocks that jump.
+// File times identify the contents; samples are a safeguard against clocks that jump.
 void hash_samples(const io::RegularFile& file, io::Sha256& hash) {
   std::vector<std::byte> sample(kSampleBytes);
   const std::uint64_t last = file.size() - std::min(file.size(), kSampleBytes);

@@ -1,5 +1,5 @@
-// Which weight files these are, without reading them whole: half a gigabyte would take longer than
-// everything a warm start saves.
+// Identifies weight files without reading them completely: hashing half a gigabyte would take
+// longer than a warm start saves.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace toto::cache {
 
 struct ModelIdentity {
   std::string text;     // device, inode, size, times and sampled contents of every weight file
-  bool settled = true;  // false: the files may change once more without changing their times
+  bool settled = true;  // false: the files could change again without a change of their times
 };
 
-// Writing to a file, replacing, touching or restoring it changes its identity: even who sets the
-// modification time back cannot set back the change time. Where a file has only just changed, it
-// waits until the next change would show: 20 ms at most.
+// Writing, replacing, touching or restoring a file changes its identity: a program can set back the
+// modification time but not the change time. If a file has just changed, this waits until the next
+// change would be visible, at most 20 ms.
 ModelIdentity identify(const io::WeightFiles& files);
 
 }  // namespace toto::cache

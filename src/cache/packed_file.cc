@@ -17,18 +17,18 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "entries are little-endian");
 
 constexpr std::array<char, 8> kMagic = {'t', 'o', 't', 'o', 'p', 'a', 'c', 'k'};
-constexpr std::size_t kChunk = std::size_t{1} << 20;  // checked by one thread at a time
+constexpr std::size_t kChunk = std::size_t{1} << 20;  // bytes summed per task
 constexpr std::size_t kTrailer = sizeof(std::uint64_t);
 
-struct Header {  // the sections' sizes follow
+struct Header {  // followed by the sizes of the sections
   std::array<char, 8> magic = kMagic;
   std::uint32_t format = kPackedFormat;
   std::uint32_t num_sections = 0;
   std::uint64_t file_size = 0;
-  std::uint64_t checksum = 0;  // of this struct, the field itself taken as zero
+  std::uint64_t checksum = 0;  // of this struct with this field zero
   std::array<char, kDigestLength> key = {};
   std::array<char, kDigestLength> weights_sha256 = {};
-  std::array<char, 32> unused = {};  // up to whole blocks
+  std::array<char, 32> unused = {};  // padding to a multiple of kChecksumBlock
 };
 static_assert(std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(Header) % kChecksumBlock == 0);
@@ -37,7 +37,7 @@ std::uint64_t header_bytes(std::uint64_t num_sections) {
   return round_up(sizeof(Header) + num_sections * sizeof(std::uint64_t), kSectionAlignment);
 }
 
-// Where each section begins, and at last where the trailer does.
+// The offset of each section, then that of the trailer.
 std::vector<std::uint64_t> section_offsets(const EntryKey& key) {
   std::vector<std::uint64_t> offsets = {header_bytes(key.sizes.size())};
   for (const std::uint64_t size : key.sizes) {
@@ -51,6 +51,7 @@ std::uint64_t header_checksum(Header header) {
   return checksum(std::as_bytes(std::span(&header, 1)));
 }
 
+// The header and the table of section sizes, padded to whole pages.
 std::vector<std::byte> make_header(const EntryKey& key, std::string_view weights_sha256) {
   if (key.digest.size() != kDigestLength || weights_sha256.size() != kDigestLength) {
     fail(ErrorCode::internal, "digests of {} and {} digits, expected {}", key.digest.size(),
@@ -69,12 +70,12 @@ std::vector<std::byte> make_header(const EntryKey& key, std::string_view weights
   return pages;
 }
 
-// Sums up chunks on their way to the file, from where they are.
+// Writes sections to the file and sums their chunks without copying them.
 class SummingWriter {
  public:
   explicit SummingWriter(io::AtomicFile& file) : file_(file) {}
 
-  void write(std::span<const std::byte> section) {  // and zeros up to the next page
+  void write(std::span<const std::byte> section) {  // padded with zeros to whole pages
     const std::size_t over = section.size() % kSectionAlignment;
     write_pages(section.first(section.size() - over));
     if (over == 0) return;
@@ -88,6 +89,7 @@ class SummingWriter {
   }
 
  private:
+  // Chunks of the checksum end every kChunk bytes of the file, wherever sections end.
   void write_pages(std::span<const std::byte> pages) {
     while (!pages.empty()) {
       const auto part = pages.first(std::min(pages.size(), kChunk - in_chunk_));
@@ -109,6 +111,7 @@ class SummingWriter {
   std::uint64_t sum_ = 0;
 };
 
+// Sums chunks on all threads, then combines the sums in order: the same result as SummingWriter.
 std::uint64_t checksum_of_chunks(std::span<const std::byte> bytes, ThreadPool& pool) {
   std::vector<std::uint64_t> sums((bytes.size() + kChunk - 1) / kChunk);
   pool.run(static_cast<int>(sums.size()), [&](int i, int) {
@@ -124,6 +127,7 @@ CheckedEntry invalid(std::string reason) {
   return {.state = EntryState::invalid, .reason = std::move(reason)};
 }
 
+// `start` is the beginning of the file, possibly shorter than a header.
 CheckedEntry check_header(std::span<const std::byte> start, std::uint64_t file_size,
                           const EntryKey& wanted) {
   Header header;
@@ -131,7 +135,7 @@ CheckedEntry check_header(std::span<const std::byte> start, std::uint64_t file_s
     return invalid(fmt::format("it holds {} bytes, expected {}", file_size, entry_bytes(wanted)));
   }
   std::memcpy(&header, start.data(), sizeof header);
-  if (header.magic != kMagic) return invalid("it holds something else than packed weights");
+  if (header.magic != kMagic) return invalid("it does not hold packed weights");
   if (header.format != kPackedFormat) {
     return invalid(fmt::format("its format is {}, expected {}", header.format, kPackedFormat));
   }
@@ -180,7 +184,7 @@ CheckedEntry check_contents(const io::RegularFile& file) {
   };
   while (offset < end) {
     const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, end - offset));
-    if (!read(part)) return invalid("it was cut while it was read");
+    if (!read(part)) return invalid("it was truncated while it was read");
     sum = add_to_checksum(sum, checksum(part));
   }
   if (!read(std::as_writable_bytes(std::span(&expected, 1))) || sum != expected) {

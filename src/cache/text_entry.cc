@@ -10,7 +10,7 @@
 namespace toto::cache {
 namespace {
 
-// Three parts: a line that names format and key, the text, and the digest of both.
+// Three parts: a line with format and key digest, the text, and the digest of both.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 std::string digest_of(std::string_view text) {

@@ -1,4 +1,4 @@
-// A small text kept from one start to the next, with what it depends on and a checksum.
+// A small text cached on disk with the key it depends on and a checksum.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 namespace toto::cache {
 
 struct TextEntry {
-  std::optional<std::string> text;  // nothing if there is none, or none for this key
-  std::string invalid;              // why a file that is there cannot be used, with its name
+  std::optional<std::string> text;  // empty if there is no file, or one with another key
+  std::string invalid;              // the file's name and why it cannot be used
 };
 
-// What was written at `path` under this key. A damaged file is reported; one of another key is not,
-// and the next write replaces it.
+// Reads the text written at `path` under this key. A damaged file is reported; a file with another
+// key is not, and the next write replaces it.
 TextEntry read_text_entry(const std::string& path, std::string_view key);
 
-// Errors are those of io::AtomicFile. `text` ends with a line's end.
+// Errors are those of io::AtomicFile. `text` must end with a newline.
 void write_text_entry(const std::string& path, std::string_view key, std::string_view text);
 
 }  // namespace toto::cache

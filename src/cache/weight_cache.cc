@@ -13,8 +13,8 @@
 namespace toto::cache {
 namespace {
 
-// Who may write into an entry decides what is forecast, and may cut it short while it is mapped:
-// only this user and root are trusted with that.
+// The owner of an entry can change forecasts, or truncate the file while it is mapped: only this
+// user and root are trusted.
 bool belongs_to_us(const io::FileStamp& stamp) {
   return stamp.owner == ::geteuid() || stamp.owner == 0;
 }
@@ -56,7 +56,7 @@ std::optional<MappedWeights> WeightCache::find(ThreadPool& pool) {
       drop(entry.reason);
       return std::nullopt;
     }
-    ::futimens(file.descriptor(), nullptr);  // for make_room(); a folder for reading only has none
+    ::futimens(file.descriptor(), nullptr);  // for make_room(); fails in a read-only folder
     log(fmt::format("mapped from {}", path_));
     return MappedWeights{.file = std::move(*mapped),
                          .weights_sha256 = std::move(entry.weights_sha256),
@@ -71,10 +71,11 @@ std::optional<MappedWeights> WeightCache::find(ThreadPool& pool) {
 void WeightCache::drop(std::string_view reason) {
   const std::string sentence = fmt::format("cache file invalid: {}: {}", path_, reason);
   log(sentence);
-  warnings_.push_back(sentence + "; it is made anew");
-  std::remove(path_.c_str());  // also an empty folder; where that fails, keep() says why
+  warnings_.push_back(sentence + "; it is written again");
+  std::remove(path_.c_str());  // removes an empty folder, too; if it fails, keep() reports why
 }
 
+// Another process may have written the entry while this one was packing.
 bool WeightCache::is_written_already() const {
   try {
     return check_header(io::RegularFile(path_), key_).state == EntryState::valid;
@@ -100,8 +101,8 @@ void WeightCache::keep(std::string_view weights_sha256,
   } catch (const Error& error) {
     log(fmt::format("packed, not kept: {}", error.what()));
     warnings_.push_back(fmt::format(
-        "packed weights are not kept for the next start: {}; TOTO_CACHE_DIR names another folder, "
-        "--no-cache does without",
+        "packed weights are not kept for the next start: {}; set TOTO_CACHE_DIR to another folder "
+        "or use --no-cache",
         error.what()));
   }
 }

@@ -1,5 +1,5 @@
-// Packed weights from one start to the next. Nothing that goes wrong here is a failure: whoever
-// asks goes on without, and has a sentence to pass on.
+// Keeps packed weights between starts. Failures are not errors: the caller continues without the
+// cache and gets a warning.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,25 @@
 
 namespace toto::cache {
 
-// An entry in use. The sections lie in the mapping.
+// An entry in use. The sections are views of the mapping.
 struct MappedWeights {
   MappedFile file;
   std::string weights_sha256;
   std::vector<std::span<const std::byte>> sections;
 };
 
-// The place of one model's packed weights. For one thread; any number of processes.
+// The cache entry of one model's packed weights. Not thread-safe; any number of processes may use
+// the same folder.
 class WeightCache {
  public:
   using Log = std::function<void(std::string_view)>;
 
-  // `log` hears of every hit and miss; it may be empty.
+  // `log` receives every hit and miss; it may be empty.
   WeightCache(std::string folder, std::uint64_t max_bytes, std::string path, EntryKey key, Log log);
 
-  // The entry, wholly checked; a wrong one is removed, with a warning.
+  // The entry, fully checked; an invalid one is removed with a warning.
   std::optional<MappedWeights> find(ThreadPool& pool);
-  // Writes the entry, unless another process has done so meanwhile. Old ones make room.
+  // Writes the entry unless another process has done so; evicts old entries to make room.
   void keep(std::string_view weights_sha256, std::span<const std::span<const std::byte>> sections);
   void skip(std::string_view reason) const;  // logs why nothing is kept
 

@@ -1,5 +1,5 @@
-// How good a forecast was: sums over the steps of windows, and the figures they make. A step whose
-// actual value is missing counts nowhere; a figure with nothing to divide by has no value.
+// Accuracy of forecasts: sums over the steps of windows, and the figures computed from them. Steps
+// with a missing actual value are ignored; a figure without a divisor has no value.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace toto::eval {
 
-// Every forecast that is scored has the quantiles 0.05, 0.10, ..., 0.95: the nine deciles that WQL
-// is made of, the bounds of both bands, and enough of them for CRPS.
+// Scored forecasts have the quantiles 0.05, 0.10, ..., 0.95: the nine deciles of WQL, the bounds of
+// both bands, and enough of them for CRPS.
 inline constexpr std::size_t kNumLevels = 19;
 inline constexpr std::size_t kMedian = 9;  // position of 0.5
 constexpr std::array<double, kNumLevels> make_levels() {
@@ -21,7 +21,7 @@ constexpr std::array<double, kNumLevels> make_levels() {
 }
 inline constexpr std::array<double, kNumLevels> kLevels = make_levels();
 
-// Sums add up: windows to a series, series to a data set.
+// Sums of windows add up to a series, those of series to a data set.
 struct Sums {
   std::int64_t windows = 0;
   std::int64_t steps = 0;           // that have an actual value
@@ -38,9 +38,8 @@ struct Sums {
   Sums& operator+=(const Sums& other);
 };
 
-// Mean |y[t] - y[t - season]| over the pairs of a history that are both there: what seasonal naive
-// gets wrong in it, the unit of MASE. Nothing if there is no pair, or if it never gets anything
-// wrong.
+// Mean |y[t] - y[t - season]| over the known pairs of a history: the error of seasonal naive in it,
+// the unit of MASE. Nothing if there is no pair or the error is 0.
 std::optional<double> in_sample_error(std::span<const float> history, std::size_t season);
 
 // One window: `actual` [step], NaN where missing; `quantiles` [level][step].
@@ -56,22 +55,23 @@ struct Metrics {
   std::optional<double> coverage_50 = {};  // share of the steps inside the band
   std::optional<double> coverage_80 = {};
 };
-// `has_bands`: without them (a point stands for every quantile) coverage means nothing.
+// `has_bands`: without bands (all quantiles equal) coverage has no value.
 Metrics metrics_of(const Sums& sums, bool has_bands);
 
-// Of one forecaster over another on the same windows; below 1 is better. WQL's |y| cancels, so it
-// is there even if all actual values are 0. No value where either side is 0: no logarithm.
+// Figures of one forecaster divided by another's on the same windows; below 1 is better. WQL's |y|
+// cancels, so its ratio exists even if all actual values are 0. No value if either side is 0, since
+// logarithms are averaged.
 struct Ratios {
   std::optional<double> mase, wql, crps, mae;
 };
 Ratios ratios_of(const Sums& ours, const Sums& theirs);
 
-// Geometric means of those that have a value.
+// Geometric means of the ratios that have a value.
 class RatioMean {
  public:
   void add(const Ratios& ratios);
   Ratios mean() const;
-  std::size_t num_wql() const { return counts_[1]; }  // ratios that made the mean of WQL
+  std::size_t num_wql() const { return counts_[1]; }  // ratios in the mean of WQL
 
  private:
   std::array<double, 4> logs_ = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "eval/eval_report.h"
 #include "eval/eval_rows.h"
 #include "report/html_table.h"
@@ -16,8 +17,7 @@ using report::escape_xml;
 
 constexpr std::string_view kLegend =
     "<p class=\"footnote\">Ratios of the model to a baseline: below 1 the model is better. naive: "
-    "the "
-    "value one season ago, for every quantile. bands: the same with bands from its own errors. "
+    "the value one season ago, for every quantile. bands: the same with bands from its own errors. "
     "persistence: the latest value. in 80 %: share of the actual values inside the model's 80 % "
     "band.</p>\n";
 constexpr std::size_t kMaxSeriesRows = 200;  // of one data set; --json has all of them
@@ -43,7 +43,7 @@ std::string draw_bars(std::span<const Bar> bars, const BarLayout& layout) {
   for (const Bar& bar : bars) {
     longest = std::max({longest, bar.naive.value_or(0), bar.bands.value_or(0)});
   }
-  longest = std::min(longest, 3.0);  // a longer one is cut; its number tells
+  longest = std::min(longest, 3.0);  // longer bars are cut; their number is shown
   const double left = layout.label_width, room = layout.width - left - 52;
   const auto x = [&](double ratio) { return left + room * std::min(ratio, longest) / longest; };
   const double height = kTop + kRowHeight * static_cast<double>(bars.size()) + 22;
@@ -62,7 +62,7 @@ std::string draw_bars(std::span<const Bar> bars, const BarLayout& layout) {
   swatch("t-bar-second", swatch("t-bar", 0, "over seasonal naive"), "over its bands");
   const double one = x(1);
   svg.text("t-tick", one, kTop - 12, "1: as good", "middle");
-  // Before the numbers, whose outline then keeps it off them.
+  // Drawn before the numbers, whose outline then covers it.
   const double bottom = height - 22;
   svg.element("path",
               {{"class", "t-origin"},
@@ -136,13 +136,13 @@ std::string series_table(const DatasetResult& result) {
 std::string page_html(const EvalReport& report,
                       std::span<const std::vector<report::FanChart>> charts) {
   const tables::EngineBlock& engine = report.engine;
-  std::string body =
-      fmt::format("<p class=\"subtitle\">{}</p>\n",
-                  escape_xml(fmt::format(
-                      "Rolling forecasts of {} step{} from at most {} values of history, model "
-                      "{}, mode {}, toto.cpp {}",
-                      report.windows.horizon, report.windows.horizon == 1 ? "" : "s",
-                      report.context, engine.model, engine.mode, engine.version)));
+  std::string body = fmt::format(
+      "<p class=\"subtitle\">{}</p>\n",
+      escape_xml(fmt::format(
+          "Rolling forecasts of {} from at most {} values of history, model {}, mode {}, "
+          "toto.cpp {}",
+          counted(report.windows.horizon, "step"), report.context, engine.model, engine.mode,
+          engine.version)));
   if (!engine.trained) {
     body +=
         "<p class=\"note\">Untrained weights: these figures say nothing about a real model</p>\n";

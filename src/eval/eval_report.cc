@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "eval/eval_rows.h"
 #include "io/json.h"
 
@@ -168,8 +167,9 @@ void write_json(const EvalReport& report, const tables::TextSink& sink) {
 std::string table_text(const EvalReport& report) {
   std::string text;
   if (!report.engine.trained) {
-    text += fmt::format("note: {} is untrained, its weights are random: no forecast\n\n",
-                        one_line(report.engine.model));
+    text += fmt::format(
+        "note: {} is untrained: its weights are random and its forecasts meaningless\n\n",
+        one_line(report.engine.model));
   }
   std::vector<Cells> ratios = {ratio_heading("model over baseline")};
   for (const DatasetResult& result : report.datasets) {

@@ -1,4 +1,4 @@
-// What an evaluation found, as JSON, as a table for people and as a page with charts.
+// The results of an evaluation as JSON, as a text table and as a page with charts.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ namespace toto::eval {
 
 struct EvalReport {
   tables::EngineBlock engine = {};
-  WindowOptions windows = {};                // as asked for, the stride filled in
-  int context = 0;                           // points of history the model sees at most
-  int samples = 0;                           // sampled paths; 0: exact as far as a patch reaches
-  std::string missing = "ffill";             // how gaps in the history are filled
+  WindowOptions windows = {};                // with the stride filled in
+  int context = 0;                           // most points of history the model sees
+  int samples = 0;                           // sampled paths; 0: exact for the first patch
+  std::string missing = "ffill";             // treatment of gaps in the history
   std::vector<DatasetResult> datasets = {};  // each with at least one series
 
   RatioMean overall(Contender baseline) const;  // over the data sets
@@ -28,11 +28,11 @@ inline constexpr std::array<Contender, 3> kBaselines = {
     Contender::seasonal_naive, Contender::seasonal_naive_bands, Contender::persistence};
 std::string_view key_of(Contender contender);  // "seasonal_naive_bands"
 
-// Streamed: a data set may have 10^5 series. A figure without a value is null.
+// Written in parts: a data set may have 10^5 series. A figure without a value is null.
 void write_json(const EvalReport& report, const tables::TextSink& sink);
 
-// Per data set the figures of every contender, then the ratios; those of single series where there
-// are few.
+// Per data set the figures of every contender, then the ratios; of single series too if they are
+// few.
 std::string table_text(const EvalReport& report);
 
 // One offline page. `charts`: [data set], each with the charts of its notable windows.

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
+
 namespace toto::eval {
 namespace {
 
@@ -51,9 +53,8 @@ std::string summary_of(const DatasetResult& result, int horizon) {
       result.series.begin(), result.series.end(),
       [](const SeriesResult& a, const SeriesResult& b) { return a.season < b.season; });
   const std::int64_t windows = result.total.of(Contender::model).windows;
-  std::string text =
-      fmt::format("{} series, {} window{} of {} step{}, season {}", result.series.size(), windows,
-                  windows == 1 ? "" : "s", horizon, horizon == 1 ? "" : "s", low->season);
+  std::string text = fmt::format("{} series, {} of {}, season {}", result.series.size(),
+                                 counted(windows, "window"), counted(horizon, "step"), low->season);
   if (low->season != high->season) text += fmt::format(" to {}", high->season);
   if (!result.skipped.empty()) text += fmt::format(", {} series skipped", result.skipped.size());
   return text;
@@ -88,7 +89,7 @@ Cells mean_cells(std::string name, const std::function<RatioMean(Contender)>& me
 }
 
 Cells overall_cells(const EvalReport& report) {
-  // A data set without a ratio is not quietly counted.
+  // Data sets without a ratio are not counted.
   const std::size_t counted = report.overall(Contender::seasonal_naive).num_wql();
   const std::size_t all = report.datasets.size();
   return mean_cells(counted == all ? fmt::format("geometric mean of {}", all)

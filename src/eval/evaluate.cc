@@ -11,13 +11,13 @@
 namespace toto::eval {
 namespace {
 
-// What one call of the forecaster holds at most: enough windows that every pass of the network is
-// full, and no more than 64 MB of contexts and answers.
+// Limits of one call: enough windows to fill every pass of the network, and at most 64 MB of
+// contexts and answers.
 constexpr std::size_t kMaxWindows = 256;
 constexpr std::size_t kMaxValues = std::size_t{16} << 20;
 
-// A window on its way to the forecaster.
-struct Job {
+// A window waiting for the forecaster.
+struct QueuedWindow {
   std::size_t series = 0;  // in WindowPlan::series
   std::size_t start = 0;
 };
@@ -48,41 +48,41 @@ class Evaluation {
   }
 
  private:
-  const tables::InputSeries& series_of(const Job& job) const {
-    return input_.series[plan_.series[job.series].position];
+  const tables::InputSeries& series_of(const QueuedWindow& window) const {
+    return input_.series[plan_.series[window.series].position];
   }
 
-  void add(const Job& job) {
-    Series context = context_before(series_of(job), job.start, forecast_options_.max_context);
+  void add(const QueuedWindow& window) {
+    Series context = context_before(series_of(window), window.start, forecast_options_.max_context);
     const std::size_t values = context.values.size() + kNumLevels * horizon_;
-    if (jobs_.size() == kMaxWindows || (!jobs_.empty() && num_values_ + values > kMaxValues)) {
+    if (queue_.size() == kMaxWindows || (!queue_.empty() && num_values_ + values > kMaxValues)) {
       flush();
     }
     num_values_ += values;
     contexts_.push_back(std::move(context));
-    jobs_.push_back(job);
+    queue_.push_back(window);
   }
 
   void flush() {
-    if (jobs_.empty()) return;
+    if (queue_.empty()) return;
     forecast_options_.progress = [this](int done, int) {
       if (options_.progress) {
         options_.progress(num_done_ + static_cast<std::size_t>(done), plan_.num_windows);
       }
     };
     forecaster_(contexts_, forecast_options_, forecasts_);
-    for (std::size_t i = 0; i < jobs_.size(); ++i) take(jobs_[i], forecasts_[i]);
-    num_done_ += jobs_.size();
-    jobs_.clear();
+    for (std::size_t i = 0; i < queue_.size(); ++i) take(queue_[i], forecasts_[i]);
+    num_done_ += queue_.size();
+    queue_.clear();
     contexts_.clear();
     num_values_ = 0;
   }
 
-  void take(const Job& job, const Forecast& forecast) {
-    const std::span<const float> values = series_of(job).values;
-    const std::span<const float> history = values.first(job.start);
-    const std::span<const float> actual = values.subspan(job.start, horizon_);
-    const auto season = static_cast<std::size_t>(plan_.series[job.series].season);
+  void take(const QueuedWindow& window, const Forecast& forecast) {
+    const std::span<const float> values = series_of(window).values;
+    const std::span<const float> history = values.first(window.start);
+    const std::span<const float> actual = values.subspan(window.start, horizon_);
+    const auto season = static_cast<std::size_t>(plan_.series[window.series].season);
     const std::optional<double> unit = in_sample_error(history, season);
     Scores scores;
     scores.of(Contender::model) = score(actual, forecast.quantiles, unit);
@@ -94,16 +94,16 @@ class Evaluation {
     const Sums& ours = scores.of(Contender::model);
     if (!std::isfinite(ours.quantile_loss)) {
       fail(ErrorCode::unsupported,
-           "the forecast of series \"{}\" from step {} on holds values that are no numbers, "
+           "the forecast of series \"{}\" from step {} on has values that are not numbers, "
            "expected finite ones; `toto inspect` describes the model",
-           series_of(job).id, job.start);
+           series_of(window).id, window.start);
     }
     const double loss = ours.quantile_loss / static_cast<double>(ours.steps);
-    result_.windows.push_back({.series = job.series,
-                               .start = job.start,
+    result_.windows.push_back({.series = window.series,
+                               .start = window.start,
                                .loss = unit ? loss / *unit : loss,
                                .scaled = unit.has_value()});
-    result_.series[job.series].scores += scores;
+    result_.series[window.series].scores += scores;
   }
 
   const tables::InputData& input_;
@@ -113,7 +113,7 @@ class Evaluation {
   std::size_t horizon_ = 0;
   ForecastOptions forecast_options_;
   DatasetResult result_;
-  std::vector<Job> jobs_;
+  std::vector<QueuedWindow> queue_;
   std::vector<Series> contexts_;
   std::vector<Forecast> forecasts_;
   std::size_t num_values_ = 0;

@@ -1,6 +1,6 @@
-// Rolling evaluation: every window is forecast from what came before it, by the model and by the
-// baselines, and scored. Only sums are kept, so memory does not grow with the horizon, and with the
-// number of windows by a few words each.
+// Rolling evaluation: the model and the baselines forecast every window from the values before it,
+// and are scored. Only sums are kept: memory does not grow with the horizon, and by 32 bytes per
+// window.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct Scores {
 struct WindowLoss {
   std::size_t series = 0;  // in DatasetResult::series
   std::size_t start = 0;   // first step
-  double loss = 0;         // the model's quantile loss a step, over the in-sample error if scaled
+  double loss = 0;         // the model's quantile loss per step, over the in-sample error if scaled
   bool scaled = false;     // the in-sample error is known
 };
 
@@ -59,7 +59,7 @@ struct DatasetResult {
   RatioMean series_mean(Contender baseline) const;
 };
 
-// Engine::forecast_into, or a stand-in for it.
+// Engine::forecast_into, or a replacement in tests.
 using Forecaster =
     std::function<void(std::span<const Series>, const ForecastOptions&, std::vector<Forecast>&)>;
 
@@ -74,16 +74,16 @@ struct EvalOptions {
 // The options of every forecast made here.
 ForecastOptions forecast_options(const EvalOptions& options);
 
-// What is known of a series before `start`, as far as a forecast from it looks back: at most
-// `max_context` values, and those before them that a gap at their beginning is filled from.
+// The values before `start` that a forecast reads: at most `max_context`, plus earlier ones that
+// fill a gap at their beginning.
 Series context_before(const tables::InputSeries& series, std::size_t start, int max_context);
 
-// Leaves name and file empty. Error(cancelled) when the options say so.
+// Leaves name and file empty. Error(cancelled) if options.forecast.cancelled returns true.
 DatasetResult evaluate(const tables::InputData& input, const WindowPlan& plan,
                        const EvalOptions& options, const Forecaster& forecaster);
 
-// The windows with the smallest, the middle and the largest loss; fewer if there are fewer. Scaled
-// losses are compared with each other; others only where no window has a scaled one.
+// The windows with the smallest, median and largest loss; fewer if there are fewer. Scaled losses
+// are compared if there are any, otherwise unscaled ones.
 struct NotableWindow {
   std::string label;  // "best"
   WindowLoss window;

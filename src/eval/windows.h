@@ -1,4 +1,4 @@
-// Which parts of which series are forecast: the last windows of each, ending where the series ends.
+// Chooses the windows to forecast: the last ones of each series, ending where the series ends.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@ namespace toto::eval {
 
 struct WindowOptions {
   int horizon = 0;
-  int windows = 1;  // of each series, at most
+  int windows = 1;  // most windows per series
   int stride = 0;   // steps from one window to the next; 0: the horizon, so that none overlap
-  int season = 0;   // 0: what the step of the series suggests
+  int season = 0;   // 0: default_season
 };
 
-// What the step of a series suggests: a day of anything from minutes to hours, a week of days, five
-// business days, a year of weeks, months or quarters. 1, no season, for anything else.
+// The season for the step of a series: a day for steps of minutes to hours, a week of days, five
+// business days, a year of weeks, months or quarters. 1 (no season) for other steps.
 int default_season(const tables::Frequency& frequency);
-// The same for a series of a file. Bars of prices have none: their days of the week are alike.
+// The same for a series of a file. Price bars have no season: weekdays do not differ.
 int default_season(const tables::InputSeries& series, tables::InputFormat format);
 
 struct PlannedSeries {
@@ -38,7 +38,7 @@ struct WindowPlan {
   std::vector<PlannedSeries> series;
   std::vector<SkippedSeries> skipped;
   std::size_t num_windows = 0;
-  std::size_t num_wanted = 0;  // had every series been long enough
+  std::size_t num_wanted = 0;  // if every series were long enough
 };
 
 // A window needs more values before it than a season has, and at least one actual value inside.

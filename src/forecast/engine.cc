@@ -1,7 +1,5 @@
-// The public Engine: validates everything, takes the state, and runs one of the two forecasters.
-// The last place that throws.
-#include <malloc.h>
-
+// The public Engine: validates requests, takes the lock and runs one of the two forecasters. All
+// errors caused by the caller are thrown here, before the first kernel.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/process_memory.h"
 #include "base/stopwatch.h"
 #include "base/threads.h"
 #include "forecast/forecaster.h"
@@ -26,7 +25,7 @@
 namespace toto {
 namespace {
 
-// What loading will keep: checked first, because a small file may ask for a large folded head.
+// Bytes that loading will keep. Checked first, because a small file may describe a large model.
 std::uint64_t bytes_needed(const Checkpoint& checkpoint, const EngineOptions& options) {
   if (options.mode != Mode::reference) {
     return checkpoint.architecture().declare(checkpoint, options.dtype)->bytes();
@@ -35,9 +34,9 @@ std::uint64_t bytes_needed(const Checkpoint& checkpoint, const EngineOptions& op
          (options.dtype == DType::f64 ? sizeof(double) : sizeof(float));
 }
 
-// Answers of many series, steps and samples may be larger than anything the forecast itself needs.
-// Only what `out` does not hold yet counts, and only if it is worth asking the system.
-void require_output_memory(std::span<const Job> batch, const ModelFacts& facts,
+// Answers of many series, steps and samples may need more memory than the forecast itself. Counts
+// only what `out` does not hold yet, and asks the system only above 64 MB.
+void require_output_memory(std::span<const BatchItem> batch, const ModelFacts& facts,
                            const ForecastOptions& request, const std::vector<Forecast>& out) {
   constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
   std::size_t bytes = 0;
@@ -53,6 +52,7 @@ void require_output_memory(std::span<const Job> batch, const ModelFacts& facts,
   }
 }
 
+// The last component of a path, without trailing slashes.
 std::string folder_name(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
@@ -61,20 +61,22 @@ std::string folder_name(std::string path) {
 
 }  // namespace
 
-// What engines share that are twins. It is complete and constant once the first one is loaded.
+// Weights shared by an engine and its twins. Immutable once the first engine is loaded.
 struct SharedWeights {
   std::shared_ptr<const Architecture> architecture;
   std::optional<LoadedWeights> packed;
   std::unique_ptr<Oracle> oracle;
 };
 
+// Members are destroyed in reverse order: the forecaster and the network before the weights they
+// read.
 struct Engine::Impl {
   Impl(const std::string& folder, const EngineOptions& wanted)
       : options(resolve_options(wanted)), pool(options.threads) {
     const auto start = std::chrono::steady_clock::now();
     const Checkpoint checkpoint = Checkpoint::open(folder);
     const std::uint64_t needed = bytes_needed(checkpoint, options);
-    require_memory(needed, folder.c_str(), "its config.json asks for that much");
+    require_memory(needed, folder.c_str(), "its config.json describes a model of that size");
     info.warnings = checkpoint.warnings();
     auto loading = std::make_shared<SharedWeights>();
     loading->architecture = checkpoint.shared_architecture();
@@ -99,9 +101,7 @@ struct Engine::Impl {
     info.facts = shared->architecture->facts();
     info.shape = shared->architecture->sizes();
     info.num_parameters = checkpoint.num_parameters();
-#if defined(__GLIBC__)
-    ::malloc_trim(0);  // what packing used goes back to the system
-#endif
+    release_freed_memory();  // that packing used
     timings.load = milliseconds_since(start);
   }
 
@@ -112,7 +112,7 @@ struct Engine::Impl {
     build();
   }
 
-  // Around the weights: what an engine has for itself.
+  // Builds what each engine owns around the shared weights.
   void build() {
     const auto& packed = shared->packed;
     if (!packed) return;
@@ -129,32 +129,32 @@ struct Engine::Impl {
   void run(std::span<const Series> batch, const ForecastOptions& request,
            std::vector<Forecast>& out, Trace* trace) {
     const std::lock_guard lock(mutex);
-    jobs.clear();
-    for (const Series& series : batch) jobs.push_back({&series});
-    run_jobs(request, out, trace);
+    items.clear();
+    for (const Series& series : batch) items.push_back({&series});
+    run_items(request, out, trace);
   }
 
   void run(std::span<Session* const> sessions, const ForecastOptions& request,
            std::vector<Forecast>& out) {
     const std::lock_guard lock(mutex);
-    jobs.clear();
+    items.clear();
     for (const Session* session : sessions) {
       Session::Impl& item = *session->impl_;
       if (item.engine.get() != this) {
         fail(ErrorCode::invalid_argument, "session {} of the batch belongs to another engine",
-             jobs.size());
+             items.size());
       }
-      jobs.push_back(
+      items.push_back(
           {&item.series, &item.kept, static_cast<std::uint64_t>(item.stats.points_dropped)});
     }
     std::vector<const Series*> seen;
-    seen.reserve(jobs.size());
-    for (const Job& job : jobs) seen.push_back(job.series);
+    seen.reserve(items.size());
+    for (const BatchItem& item : items) seen.push_back(item.series);
     std::sort(seen.begin(), seen.end());
     if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
-      fail(ErrorCode::invalid_argument, "a session is twice in one batch, expected each once");
+      fail(ErrorCode::invalid_argument, "a session appears twice in one batch, expected each once");
     }
-    run_jobs(request, out, nullptr);
+    run_items(request, out, nullptr);
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       Session::Impl& item = *sessions[i]->impl_;
       const int patches = (out[i].context_length - 1) / info.facts.patch + 1;
@@ -165,9 +165,9 @@ struct Engine::Impl {
     }
   }
 
-  // Runs `jobs` under the lock.
-  void run_jobs(const ForecastOptions& request, std::vector<Forecast>& out, Trace* trace) {
-    const std::span<const Job> batch = jobs;
+  // Runs `items`; the caller holds the lock.
+  void run_items(const ForecastOptions& request, std::vector<Forecast>& out, Trace* trace) {
+    const std::span<const BatchItem> batch = items;
     validate_options(request);
     const auto place = [&batch](std::size_t i) {
       return batch.size() > 1 ? static_cast<int>(i) : kByItself;
@@ -205,11 +205,11 @@ struct Engine::Impl {
   ModelInfo info;
   std::shared_ptr<const SharedWeights> shared;  // before the network that reads them
   std::unique_ptr<Network> network;
-  std::optional<PlanCache> plans;  // these two before the forecaster that uses them
+  std::optional<PlanCache> plans;  // these two before the forecaster, which uses them
   std::optional<Tuning> tuning;
   std::optional<Forecaster> forecaster;
-  std::vector<Job> jobs;     // of the running call
-  mutable std::mutex mutex;  // one forecast at a time uses pool and state
+  std::vector<BatchItem> items;  // of the running call
+  mutable std::mutex mutex;      // pool, memory and `items` serve one forecast at a time
   Timings timings;
 };
 
@@ -242,7 +242,7 @@ void Engine::forecast_into(std::span<const Series> batch, const ForecastOptions&
     impl_->run(batch, options, out, nullptr);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory,
-         "not enough memory for this forecast; use fewer samples or series at once");
+         "not enough memory for this forecast; use fewer samples, or fewer series in one call");
   }
 }
 
@@ -271,7 +271,7 @@ void Engine::forecast_into(std::span<Session* const> sessions, const ForecastOpt
     impl_->run(sessions, options, out);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory,
-         "not enough memory for these sessions; use fewer at once or a smaller max_bytes");
+         "not enough memory for these sessions; use fewer in one call or a smaller max_bytes");
   }
 }
 
@@ -282,6 +282,8 @@ Forecast Session::forecast(const ForecastOptions& options) {
   return std::move(out[0]);
 }
 
+// A forecast of the whole series along the path of means (or medians), with everything the network
+// says about the first block.
 Trace Engine::trace(const Series& series, int horizon) const {
   ForecastOptions options;
   options.horizon = horizon;

@@ -1,4 +1,4 @@
-// Which combinations of mode, dtype and cache this version has.
+// Checks which combinations of mode, dtype and cache are supported, and fills in defaults.
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"

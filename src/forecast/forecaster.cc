@@ -28,25 +28,26 @@ Forecaster::Forecaster(const Architecture& architecture, const Network& network,
   }
 }
 
-void Forecaster::run(std::span<const Job> batch, const ForecastOptions& options,
+// Groups run one after the other in the same memory; a cached plan saves measuring and dividing it.
+void Forecaster::run(std::span<const BatchItem> batch, const ForecastOptions& options,
                      std::span<Forecast> out, Timings& timings, Trace* trace) {
   running_.options = &options;
   running_.paths = PathPlan(options, facts_);
   plan(batch, out);
   const bool whole_patch = trace != nullptr || options.horizon > facts_.patch;
   running_.output_steps = whole_patch ? facts_.patch : options.horizon;
-  const Plan* kept = plan_cache_ != nullptr ? planned() : nullptr;
+  const MemoryPlan* kept = plan_cache_ != nullptr ? planned() : nullptr;
   if (kept == nullptr) reserve_memory();
   std::span<SeriesPlan> rest(plans_);
   std::size_t num_groups = 0;
   int done = 0;
   while (!rest.empty()) {
-    const Group group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, running_.paths);
     if (kept != nullptr) {
-      running_.state = kept->groups[num_groups].state;
+      running_.memory = kept->groups[num_groups].memory;
     } else {
       arena_.start_handing_out();
-      running_.state = carved(group);
+      running_.memory = carved(group);
     }
     ++num_groups;
     const Clock::time_point start = Clock::now();
@@ -61,12 +62,12 @@ void Forecaster::run(std::span<const Job> batch, const ForecastOptions& options,
   }
 }
 
-State Forecaster::carved(const Group& group) {
-  return carve_state(arena_, group, running_.paths, running_.network, running_.pool.num_threads());
+GroupMemory Forecaster::carved(const SeriesGroup& group) {
+  return carve_memory(arena_, group, running_.paths, running_.network, running_.pool.num_threads());
 }
 
-// Decides everything about the series of a call but where their memory lies.
-void Forecaster::plan(std::span<const Job> batch, std::span<Forecast> out) {
+// Decides everything about the series of a call except the layout of their memory.
+void Forecaster::plan(std::span<const BatchItem> batch, std::span<Forecast> out) {
   const int leading = running_.network.shape().leading_rows;
   plans_.resize(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -105,16 +106,16 @@ void Forecaster::plan(std::span<const Job> batch, std::span<Forecast> out) {
 void Forecaster::reserve_memory() {
   std::size_t largest = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
-    const Group group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, running_.paths);
     arena_.start_measuring();
     largest = std::max(largest, carved(group).bytes);
   }
   arena_.reserve(largest);
 }
 
-// The kept plan for the series of this call, made if their shape is new. All plans share the arena:
-// where its block is another since, their pieces are laid out again, which allocates nothing.
-const Plan* Forecaster::planned() {
+// The cached plan for the shapes of this call, made if they are new. All plans share the arena: if
+// its block has been replaced, the plan is laid out again, which allocates nothing.
+const MemoryPlan* Forecaster::planned() {
   key_.clear();
   const PathPlan& paths = running_.paths;
   for (const int number :
@@ -126,7 +127,7 @@ const Plan* Forecaster::planned() {
     key_.push_back(plan.token_room);
     key_.push_back(plan.kept != nullptr ? plan.row_room : 0);
   }
-  Plan* plan = plan_cache_->find(key_);
+  MemoryPlan* plan = plan_cache_->find(key_);
   if (plan != nullptr && plan->generation == arena_.generation()) return plan;
   reserve_memory();
   const bool is_new = plan == nullptr;
@@ -136,42 +137,43 @@ const Plan* Forecaster::planned() {
   }
   std::size_t num_groups = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++num_groups) {
-    const Group group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, running_.paths);
     if (num_groups == plan->groups.size()) plan->groups.emplace_back();
     PlannedGroup& planned = plan->groups[num_groups];
-    State& state = planned.state;
+    GroupMemory& memory = planned.memory;
     arena_.start_handing_out();
-    state = carved(group);
-    planned.prefixes.assign(state.prefixes, state.prefixes + group.num_sequences);
-    planned.tails.assign(state.tails, state.tails + state.max_lane_rows);
-    state.prefixes = planned.prefixes.data();
-    state.tails = planned.tails.data();
+    memory = carved(group);
+    planned.prefixes.assign(memory.prefixes, memory.prefixes + group.num_sequences);
+    planned.tails.assign(memory.tails, memory.tails + memory.max_lane_rows);
+    memory.prefixes = planned.prefixes.data();
+    memory.tails = planned.tails.data();
   }
   plan->generation = arena_.generation();
   if (is_new && tuning_ != nullptr) tune(*plan);
   return plan;
 }
 
-// What the passes of a plan need to know, measured now rather than during a forecast.
-void Forecaster::tune(const Plan& plan) {
+// Measures the schedules for all passes of a plan now instead of during a forecast.
+void Forecaster::tune(const MemoryPlan& plan) {
   std::size_t number = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++number) {
-    const Group group = take_group(rest, running_.paths);
-    const State& state = plan.groups[number].state;
+    const SeriesGroup group = take_group(rest, running_.paths);
+    const GroupMemory& memory = plan.groups[number].memory;
     const int outputs = group.num_sequences * running_.paths.block_patches;
-    const int rows = std::min(group.num_rows + outputs - group.num_sequences, state.max_rows);
-    tuning_->prepare(rows, outputs, state.network);
-    // The last layers see only the rows that are asked for.
-    tuning_->prepare(outputs, outputs, state.network);
-    if (state.max_lane_rows > 0) {
+    const int rows = std::min(group.num_rows + outputs - group.num_sequences, memory.max_rows);
+    tuning_->prepare(rows, outputs, memory.network);
+    // The last layers process only the output rows.
+    tuning_->prepare(outputs, outputs, memory.network);
+    if (memory.max_lane_rows > 0) {
       const int lanes =
-          std::min(group.num_sequences * running_.paths.stored_paths, state.max_lane_rows);
-      tuning_->prepare(lanes, lanes, state.network);
+          std::min(group.num_sequences * running_.paths.stored_paths, memory.max_lane_rows);
+      tuning_->prepare(lanes, lanes, memory.network);
     }
   }
   tuning_->keep();
 }
 
+// The shape of the call for the log of plans.
 std::string Forecaster::described_shape() const {
   int variates = 0, tokens = 0;
   for (const SeriesPlan& plan : plans_) {

@@ -1,7 +1,7 @@
-// Plans a call of the optimised modes and gives it its memory; a decoder runs its passes.
+// Plans a call of the optimised modes and assigns its memory; a decoder runs the passes.
 //
-// Everything is sized and allocated before the first kernel; a shape seen before allocates nothing.
-// Not thread-safe: the engine hands it out to one caller at a time.
+// Everything is sized and allocated before the first kernel; a call of a known shape allocates
+// nothing. Not thread-safe: the engine's lock admits one caller at a time.
 #pragma once
 
 #include <algorithm>
@@ -22,31 +22,31 @@ namespace toto {
 
 class Forecaster {
  public:
-  // `plans` keeps what a call decides for the next one of its shape; null: every call decides
-  // again. `tuning` measures for every plan how its products are best cut up; null: as usual.
+  // `plans` caches memory plans by shape; null: every call is planned again. `tuning` measures
+  // schedules for every plan; null: default schedules.
   Forecaster(const Architecture& architecture, const Network& network, ThreadPool& pool,
              PlanCache* plans, Tuning* tuning);
 
-  // `batch` and `options` are validated; `out` holds one prepared forecast a series. `trace`, if
-  // given, receives the first patch's distribution of a batch of one.
-  void run(std::span<const Job> batch, const ForecastOptions& options, std::span<Forecast> out,
-           Timings& timings, Trace* trace);
+  // `batch` and `options` are validated; `out` holds one prepared forecast per series. `trace`, if
+  // given, receives the network's output; the batch then has one series.
+  void run(std::span<const BatchItem> batch, const ForecastOptions& options,
+           std::span<Forecast> out, Timings& timings, Trace* trace);
 
-  // Of the latest call: patches of the i-th context that a session had kept.
+  // Patches of the i-th context of the latest call that were reused from its session.
   int patches_reused(std::size_t i) const {
     return std::max(plans_[i].first_token - running_.network.shape().leading_rows, 0);
   }
 
  private:
-  void plan(std::span<const Job> batch, std::span<Forecast> out);
-  State carved(const Group& group);
+  void plan(std::span<const BatchItem> batch, std::span<Forecast> out);
+  GroupMemory carved(const SeriesGroup& group);
   void reserve_memory();
-  const Plan* planned();
-  void tune(const Plan& plan);
+  const MemoryPlan* planned();
+  void tune(const MemoryPlan& plan);
   std::string described_shape() const;
 
   const ModelFacts& facts_;
-  Running running_;
+  RunningCall running_;
   std::unique_ptr<Decoder> decoder_;
   Arena arena_;
   PlanCache* plan_cache_ = nullptr;

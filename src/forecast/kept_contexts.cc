@@ -27,7 +27,7 @@ std::size_t KeptContexts::bytes() const noexcept {
   return total;
 }
 
-// The context as the network will read it, with the statistics its forecast is scaled back by.
+// Writes and scales the context into next_, with the statistics that scale its forecast back.
 void KeptContexts::read(const Series& series, const ForecastOptions& options,
                         const Network& network, const ModelFacts& facts) {
   const int patch = facts.patch;
@@ -49,7 +49,7 @@ void KeptContexts::read(const Series& series, const ForecastOptions& options,
   }
 }
 
-// Patches from the first on that the network would read again, in every variate.
+// The number of leading patches whose inputs and ids are equal in every variate.
 int KeptContexts::common_patches(const Context& context, int num_variates,
                                  int input_width) const noexcept {
   const int most =
@@ -68,9 +68,9 @@ int KeptContexts::common_patches(const Context& context, int num_variates,
   return std::max(most, 0);
 }
 
-// Drops what will hardly serve again until `bytes` more fit: first contexts with another first
-// point, then the latest. A series growing point by point comes back to each alignment in turn:
-// dropping the oldest would then drop every one just before its turn.
+// Drops contexts until `bytes` more fit: first those with another first point, then the latest. A
+// series that grows point by point returns to each alignment in turn, so dropping the oldest would
+// drop each one just before its next use.
 bool KeptContexts::make_room(std::size_t bytes, std::uint64_t start, int patch) {
   std::erase_if(contexts_, [start](const Context& context) { return context.start != start; });
   while (!contexts_.empty() && (this->bytes() + bytes > max_bytes_ ||
@@ -80,6 +80,7 @@ bool KeptContexts::make_room(std::size_t bytes, std::uint64_t start, int patch) 
   return this->bytes() + bytes <= max_bytes_;
 }
 
+// Moves the keys and values to memory for `capacity` positions per variate.
 void KeptContexts::grow(Context& context, int capacity, int num_variates, const KvLayout& layout) {
   Buffer<float> larger(num_variates * layout.floats(capacity));
   for (int v = 0; v < num_variates; ++v) {
@@ -100,6 +101,8 @@ void KeptContexts::grow(Context& context, int capacity, int num_variates, const 
   context.capacity = capacity;
 }
 
+// The selected context is moved to the end of contexts_, where prefix(), begin() and commit()
+// expect it.
 bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
                            const ForecastOptions& options, int room, const Network& network,
                            const ModelFacts& facts) {
@@ -121,7 +124,7 @@ bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
   if (best < contexts_.size()) {
     chosen = std::move(contexts_[best]);
     contexts_.erase(contexts_.begin() + static_cast<std::ptrdiff_t>(best));
-    // The last token is computed in any case: its output is what the forecast is made of.
+    // The last token is always computed: its output is the forecast.
     first_token_ = leading_ + std::min(most, next_.shape.num_patches - 1);
   }
   chosen.start = origin + next_.shape.first;

@@ -1,9 +1,9 @@
-// Keys and values of the contexts of one growing series, kept so that a longer context goes on
-// where an earlier one ended.
+// Keeps the keys and values of a growing series' contexts, so that a longer context continues where
+// an earlier one ended.
 //
-// Keys and values of a token depend on what the network reads up to it and on nothing else. So a
-// kept beginning is used exactly as far as those inputs are the same bits: no reasoning about
-// scalers, fillings or padding is needed, and none can be wrong.
+// The keys and values of a token depend only on the network's input up to it. A kept context is
+// reused exactly as far as those inputs have the same bits, which is correct for every scaler, gap
+// filling and padding.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace toto {
 
-// Not thread-safe: used under the engine's lock.
+// Not thread-safe; used under the engine's lock.
 class KeptContexts {
  public:
   explicit KeptContexts(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Writes and scales the context of `series` and finds the kept one that shares most with it;
-  // makes room for a new one if none does. False if a context of this size is beyond the limit:
-  // then nothing is kept and everything must be computed. `origin` counts the points dropped before
-  // the series' first, `room` the positions that passes will take behind the context.
+  // Writes and scales the context of `series` and selects the kept context that shares most patches
+  // with it, or makes room for a new one. False if a context of this size exceeds the limit:
+  // nothing is kept, everything must be computed. `origin` is the number of points dropped before
+  // the series' first one, `room` the positions that later passes append to the context.
   bool prepare(const Series& series, std::uint64_t origin, const ForecastOptions& options, int room,
                const Network& network, const ModelFacts& facts);
 
-  // Of the prepared context. [variate] first in all of them.
+  // The prepared context.
   const ContextShape& shape() const { return next_.shape; }
-  int first_token() const { return first_token_; }              // the first to be computed
+  int first_token() const { return first_token_; }              // the first one to compute
   const float* inputs() const { return next_.inputs.data(); }   // [variate][patch][input_width]
   const std::int64_t* ids() const { return next_.ids.data(); }  // [variate][patch]
   std::span<const ScalerState> scalers() const { return next_.scalers; }
@@ -39,7 +39,8 @@ class KeptContexts {
   std::span<const double> scale() const { return next_.scale; }
   KvSpan prefix(int variate);
 
-  // Around the pass that fills the prefixes: what an interrupted one leaves is not relied on.
+  // Call them around the pass that fills the prefixes, so that an interrupted pass leaves no keys
+  // and values marked as valid.
   void begin() noexcept;
   void commit() noexcept;
 
@@ -57,7 +58,7 @@ class KeptContexts {
   struct Context {
     std::uint64_t start = 0;  // of its first point, dropped ones counted
     int num_patches = 0;      // of its inputs, for their strides
-    int valid_tokens = 0;     // whose keys and values can be relied on
+    int valid_tokens = 0;     // tokens with complete keys and values
     std::vector<float> inputs;
     std::vector<std::int64_t> ids;
     int capacity = 0;  // positions
@@ -72,7 +73,7 @@ class KeptContexts {
   static void grow(Context& context, int capacity, int num_variates, const KvLayout& layout);
 
   std::size_t max_bytes_;
-  std::vector<Context> contexts_;  // the one used last is the last
+  std::vector<Context> contexts_;  // in order of last use; the current one is the last
   Inputs next_;
   int leading_ = 0;  // rows before the first patch
   int first_token_ = 0;

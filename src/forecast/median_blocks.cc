@@ -1,6 +1,6 @@
-// A block of patches a pass, asked for by query rows; beyond it the medians are fed back as data
-// and the next block is asked for. Nothing is drawn on the way: samples, if wanted, are independent
-// draws of each step.
+// Decoder of quantile models: each pass predicts a block of patches through query rows; the medians
+// are fed back as data for the next block. Nothing is drawn on the way: samples, if requested, are
+// independent draws of each step.
 #include <algorithm>
 #include <atomic>
 
@@ -13,14 +13,14 @@ namespace {
 
 class MedianBlocks final : public Decoder {
  public:
-  MedianBlocks(Running& running, const ModelFacts& facts) : running_(running), facts_(facts) {}
+  MedianBlocks(RunningCall& running, const ModelFacts& facts) : running_(running), facts_(facts) {}
 
-  void start(const Group& group, Trace* trace) override {
+  void start(const SeriesGroup& group, Trace* trace) override {
     run_contexts(running_, group);
     if (trace != nullptr) {
       const SeriesPlan& plan = group.series.front();
       running_.network.trace(plan.series->num_variates, running_.paths.block_patches,
-                             running_.state.network, running_.state.loc, running_.state.scale,
+                             running_.memory.network, running_.memory.loc, running_.memory.scale,
                              *trace);
       trace->arrays.push_back(
           empty_quantile_trace(plan.series->num_variates, running_.options->horizon, facts_));
@@ -29,7 +29,7 @@ class MedianBlocks final : public Decoder {
     read_block(group, 0, running_.paths.block_patches, trace);
   }
 
-  void finish(const Group& group, Trace* trace) override {
+  void finish(const SeriesGroup& group, Trace* trace) override {
     const int block = running_.paths.block_patches;
     const int num_patches = block + running_.paths.decode_patches;
     for (int first = block; first < num_patches; first += block) {
@@ -44,17 +44,18 @@ class MedianBlocks final : public Decoder {
   }
 
  private:
-  void read_block(const Group& group, int first_patch, int num_patches, Trace* trace);
-  void run_block(const Group& group, int first_patch, int num_patches);
+  void read_block(const SeriesGroup& group, int first_patch, int num_patches, Trace* trace);
+  void run_block(const SeriesGroup& group, int first_patch, int num_patches);
 
-  Running& running_;
+  RunningCall& running_;
   const ModelFacts& facts_;
 };
 
-// Reports the patches of a block and keeps their medians. Every sequence has a row of head outputs
-// for each of them.
-void MedianBlocks::read_block(const Group& group, int first_patch, int num_patches, Trace* trace) {
-  const State& state = running_.state;
+// Writes the patches of a block to the outputs and stores their medians. The heads hold one row per
+// sequence and patch.
+void MedianBlocks::read_block(const SeriesGroup& group, int first_patch, int num_patches,
+                              Trace* trace) {
+  const GroupMemory& memory = running_.memory;
   const ForecastOptions& options = *running_.options;
   const int patch = running_.network.shape().patch, first_step = first_patch * patch;
   const bool fed_back =
@@ -68,8 +69,8 @@ void MedianBlocks::read_block(const Group& group, int first_patch, int num_patch
       const std::size_t at = std::size_t(sequence) * patch + i % patch;
       const std::size_t output = std::size_t(sequence) * num_patches + i / patch;
       const StepDistribution distribution =
-          running_.step_of(state.network.heads + output * state.network.head_stride, i % patch,
-                           state.loc[at], state.scale[at], worker);
+          running_.step_of(memory.network.heads + output * memory.network.head_stride, i % patch,
+                           memory.loc[at], memory.scale[at], worker);
       if (!distribution.valid()) finite = false;
       if (fed_back && !is_known(*plan.series, v)) {
         *running_.path_step(sequence, step) = without_extremes<float>(distribution.quantile(0.5));
@@ -91,24 +92,25 @@ void MedianBlocks::read_block(const Group& group, int first_patch, int num_patch
   }
 }
 
-// One pass: the block before, as data, and query rows for the patches after the next one. Its keys
-// and values are appended to the context's; those of query rows are written over by the next pass.
-void MedianBlocks::run_block(const Group& group, int first_patch, int num_patches) {
-  const State& state = running_.state;
+// One pass over the previous block as data, followed by query rows for all but the first patch of
+// the next block. Keys and values are appended to the context's; the next pass overwrites those of
+// query rows.
+void MedianBlocks::run_block(const SeriesGroup& group, int first_patch, int num_patches) {
+  const GroupMemory& memory = running_.memory;
   const ModelShape& shape = running_.network.shape();
   const int patch = shape.patch, width = shape.input_width;
   const int fed = running_.paths.block_patches, queries = num_patches - 1;
   const int rows = fed + queries, fed_before = first_patch - fed;
   const std::size_t positions = running_.paths.decode_positions();
-  GroupList groups{state.group_rows, state.groups};
-  GroupList output_groups{state.output_group_rows, state.output_groups};
+  GroupList groups{memory.group_rows, memory.groups};
+  GroupList output_groups{memory.output_group_rows, memory.output_groups};
   std::size_t num_constants = 0;
   int num_outputs = 0;
   for (std::size_t s = 0; s < group.series.size(); ++s) {
     const SeriesPlan& plan = group.series[s];
     const int variates = plan.series->num_variates, series_row = plan.first_sequence * rows;
     const int begin = plan.num_tokens + fed_before;
-    float* factors = state.decode_positions + s * positions * shape.position_floats;
+    float* factors = memory.decode_positions + s * positions * shape.position_floats;
     for (int i = 0; i < rows; ++i) {
       running_.network.position_factors(begin + i, begin + rows - 1,
                                         plan.num_tokens + running_.paths.query_rows() - 1,
@@ -116,22 +118,22 @@ void MedianBlocks::run_block(const Group& group, int first_patch, int num_patche
     }
     for (int v = 0; v < variates; ++v) {
       const int sequence = plan.first_sequence + v, first_row = sequence * rows;
-      state.runs[sequence] = {.first_row = first_row,
-                              .num_rows = rows,
-                              .tail = state.prefixes[sequence],
-                              .tail_length = begin,
-                              .positions = factors,
-                              .num_outputs = num_patches};
+      memory.runs[sequence] = {.first_row = first_row,
+                               .num_rows = rows,
+                               .tail = memory.prefixes[sequence],
+                               .tail_length = begin,
+                               .positions = factors,
+                               .num_outputs = num_patches};
       const std::size_t at = std::size_t(sequence) * patch;
-      for (int i = 0; i < fed; ++i) {  // stored_paths is 1: steps lie one after the other
+      for (int i = 0; i < fed; ++i) {  // stored_paths is 1, so steps are contiguous
         running_.network.read_patch(
-            state.scalers[sequence], running_.path_step(sequence, (fed_before + i) * patch),
-            state.rows + std::size_t(first_row + i) * width, state.loc + at, state.scale + at);
+            memory.scalers[sequence], running_.path_step(sequence, (fed_before + i) * patch),
+            memory.rows + std::size_t(first_row + i) * width, memory.loc + at, memory.scale + at);
       }
       for (int i = 0; i < queries; ++i) {
         const int row = first_row + fed + i;
-        std::fill_n(state.rows + std::size_t(row) * width, width, 0.0f);
-        state.constants[num_constants++] = {row, running_.network.query_constant()};
+        std::fill_n(memory.rows + std::size_t(row) * width, width, 0.0f);
+        memory.constants[num_constants++] = {row, running_.network.query_constant()};
       }
     }
     const auto id_of = [&](int v) {
@@ -146,20 +148,20 @@ void MedianBlocks::run_block(const Group& group, int first_patch, int num_patche
     }
     num_outputs += variates * num_patches;
   }
-  running_.network.forward({.runs = {state.runs, static_cast<std::size_t>(group.num_sequences)},
-                            .inputs = state.rows,
+  running_.network.forward({.runs = {memory.runs, static_cast<std::size_t>(group.num_sequences)},
+                            .inputs = memory.rows,
                             .num_rows = group.num_sequences * rows,
-                            .constants = {state.constants, num_constants},
+                            .constants = {memory.constants, num_constants},
                             .groups = groups.all(),
                             .output_groups = output_groups.all(),
                             .num_outputs = num_outputs,
                             .output_steps = patch},
-                           running_.state.network);
+                           running_.memory.network);
 }
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_median_blocks(Running& running, const ModelFacts& facts) {
+std::unique_ptr<Decoder> make_median_blocks(RunningCall& running, const ModelFacts& facts) {
   return std::make_unique<MedianBlocks>(running, facts);
 }
 

@@ -1,4 +1,4 @@
-// Names of the public choices, as the command line, the wire and Python spell them.
+// Names of modes, dtypes and other choices, as used by command line, HTTP and Python.
 #include <array>
 #include <utility>
 #include <vector>
@@ -24,6 +24,20 @@ constexpr Names<Decode, 2> kDecodes = {{{"sample", Decode::sample}, {"mean", Dec
 constexpr Names<Missing, 3> kMissings = {
     {{"ffill", Missing::ffill}, {"linear", Missing::linear}, {"mask", Missing::mask}}};
 
+// How PyTorch spells some of them.
+constexpr Names<std::string_view, 4> kAliases = {{{"float32", "f32"},
+                                                  {"float64", "f64"},
+                                                  {"bfloat16", "bf16"},
+                                                  {"max-autotune-no-cudagraphs", "max-autotune"}}};
+
+std::string_view own_name(std::string_view name) {
+  for (const auto& [alias, own] : kAliases) {
+    if (alias == name) return own;
+  }
+  return name;
+}
+
+// Error(invalid_argument) lists the choices and suggests the nearest one.
 template <typename Table>
 auto find(const Table& names, std::string_view name, std::string_view what) {
   std::vector<std::string_view> choices;
@@ -56,8 +70,10 @@ std::string_view name_of(Isa isa) noexcept {
   }
   return "?";
 }
-Mode parse_mode(std::string_view name) { return find(kModes, name, "mode"); }
-DType parse_dtype(std::string_view name) { return find(kDTypes, name, "dtype"); }
+std::string_view name_of(Decode decode) noexcept { return name_in(kDecodes, decode); }
+std::string_view name_of(Missing missing) noexcept { return name_in(kMissings, missing); }
+Mode parse_mode(std::string_view name) { return find(kModes, own_name(name), "mode"); }
+DType parse_dtype(std::string_view name) { return find(kDTypes, own_name(name), "dtype"); }
 Isa parse_isa(std::string_view name) {
   std::vector<std::pair<std::string_view, Isa>> names = {{kAutomatic, Isa::automatic}};
   for (const IsaRow& row : isa_rows()) names.emplace_back(row.name, row.isa);

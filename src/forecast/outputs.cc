@@ -10,9 +10,9 @@
 namespace toto {
 namespace {
 
-// One place to write to: [variate][step], and [quantile][variate][step].
-struct Cell {
-  Cell(int variate, int step, Forecast& forecast)
+// Index of one variate and step in the output arrays [variate][step] and [quantile][variate][step].
+struct OutputCell {
+  OutputCell(int variate, int step, Forecast& forecast)
       : out(forecast),
         at(std::size_t(variate) * forecast.horizon + step),
         plane(std::size_t(forecast.num_variates) * forecast.horizon) {}
@@ -21,16 +21,16 @@ struct Cell {
   std::size_t plane;
 };
 
-// Answers are float32: a number beyond its range is its largest, never an infinity.
+// Outputs are float32: numbers beyond its range become its largest value, never infinity.
 float saturated(double value) noexcept {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kLargest, kLargest));
 }
 
-// Mean, median, quantiles and point from anything that has them.
+// Writes mean, median, quantiles and point of a distribution or of samples.
 template <typename Source>
 void write_cell(const Source& source, double mean, const ForecastOptions& options,
-                const Cell& cell) noexcept {
+                const OutputCell& cell) noexcept {
   cell.out.mean[cell.at] = saturated(mean);
   cell.out.median[cell.at] = saturated(source.quantile(0.5));
   cell.out.point[cell.at] = saturated(point_of(options.point, source));
@@ -63,23 +63,25 @@ std::size_t held_bytes(const Forecast& out) noexcept {
 }
 
 void fail_not_finite(const Series& series) {
-  fail(ErrorCode::corrupt_file,
-       "the network's answer for series \"{}\" is not a finite number; the model's weights are "
-       "damaged or far too large: load the original again, or find out with toto verify",
-       series.id);
+  fail(
+      ErrorCode::corrupt_file,
+      "the network's output for series \"{}\" is not finite; the model's weights are damaged or far "
+      "too large: restore the original files, or run toto verify",
+      series.id);
 }
 
 void write_exact(const StepDistribution& distribution, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept {
-  write_cell(distribution, distribution.mean(), options, Cell(variate, step, out));
+  write_cell(distribution, distribution.mean(), options, OutputCell(variate, step, out));
 }
 
 void write_sampled(std::span<float> samples, const ForecastOptions& options, int variate, int step,
                    Forecast& out) noexcept {
   const SampleSummary summary(samples);
-  write_cell(summary, summary.mean(), options, Cell(variate, step, out));
+  write_cell(summary, summary.mean(), options, OutputCell(variate, step, out));
 }
 
+// Known variates are the last ones of every [variate][step] plane.
 void write_known_future(const Series& series, const ForecastOptions& options,
                         Forecast& out) noexcept {
   if (series.future_exogenous.empty()) return;

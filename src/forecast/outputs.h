@@ -1,5 +1,5 @@
-// Where forecasts are written, step by step, from a distribution or from sampled paths. Shared by
-// the optimised and the reference forecaster.
+// Writes forecasts step by step, from a distribution or from sampled paths. Shared by the optimised
+// and the reference forecaster.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,26 @@
 
 namespace toto {
 
-// Sizes every array of `out`; reuses what it holds.
+// Sizes every array of `out`, reusing its memory.
 void prepare_output(const Series& series, int context_length, int num_paths,
                     const ForecastOptions& options, Forecast& out);
 
-std::size_t held_bytes(const Forecast& out) noexcept;  // that the arrays of an answer have room for
+std::size_t held_bytes(const Forecast& out) noexcept;  // capacity of the arrays
 
-// Where a network answers with anything but finite numbers it must not pass for a forecast.
+// Error(corrupt_file): network outputs that are not finite must not be returned as a forecast.
 [[noreturn]] void fail_not_finite(const Series& series);
 
+// Both write one variate and step. Thread-safe for different variates or steps.
 void write_exact(const StepDistribution& distribution, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept;
 // `samples` is reordered.
 void write_sampled(std::span<float> samples, const ForecastOptions& options, int variate, int step,
                    Forecast& out) noexcept;
-// A variate whose future is known is reported as it will be.
+// Copies known future values to the outputs of their variates.
 void write_known_future(const Series& series, const ForecastOptions& options,
                         Forecast& out) noexcept;
 
-// dataset.py: replace_extreme_values. What is fed back must be a number.
+// dataset.py: replace_extreme_values. Values that are fed back must be finite: others become 0.
 template <typename T>
 T without_extremes(double value) noexcept;
 

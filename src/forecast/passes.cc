@@ -7,29 +7,29 @@
 namespace toto {
 namespace {
 
-// A session's context is read already; its keys and values are used where they are.
-void take_kept(Running& running, SeriesPlan& plan) {
-  const State& state = running.state;
+// Uses a context that its session has read already; its keys and values are not copied.
+void take_kept(RunningCall& running, SeriesPlan& plan) {
+  const GroupMemory& memory = running.memory;
   const std::size_t at = std::size_t(plan.first_sequence) * running.network.shape().patch;
   plan.inputs = plan.kept->inputs();
   plan.ids = plan.kept->ids();
   std::copy(plan.kept->scalers().begin(), plan.kept->scalers().end(),
-            state.scalers + plan.first_sequence);
-  std::copy(plan.kept->loc().begin(), plan.kept->loc().end(), state.loc + at);
-  std::copy(plan.kept->scale().begin(), plan.kept->scale().end(), state.scale + at);
+            memory.scalers + plan.first_sequence);
+  std::copy(plan.kept->loc().begin(), plan.kept->loc().end(), memory.loc + at);
+  std::copy(plan.kept->scale().begin(), plan.kept->scale().end(), memory.scale + at);
   for (int v = 0; v < plan.series->num_variates; ++v) {
-    state.prefixes[plan.first_sequence + v] = plan.kept->prefix(v);
+    memory.prefixes[plan.first_sequence + v] = plan.kept->prefix(v);
   }
 }
 
-// One pass over tokens [first_token, last_token) of every series of the group, kept ones left out.
+// One pass over tokens [first_token, last_token) of every series of the group, except kept ones.
 // The query rows of a series follow its last token.
-void run_tokens(Running& running, const Group& group, int first_token, int last_token) {
-  const State& state = running.state;
+void run_tokens(RunningCall& running, const SeriesGroup& group, int first_token, int last_token) {
+  const GroupMemory& memory = running.memory;
   const ModelShape& shape = running.network.shape();
   const int width = shape.input_width, leading = shape.leading_rows;
-  GroupList groups{state.group_rows, state.groups};
-  GroupList output_groups{state.output_group_rows, state.output_groups};
+  GroupList groups{memory.group_rows, memory.groups};
+  GroupList output_groups{memory.output_group_rows, memory.output_groups};
   int num_runs = 0, num_rows = 0, num_outputs = 0;
   std::size_t num_constants = 0;
   for (const SeriesPlan& plan : group.series) {
@@ -43,23 +43,23 @@ void run_tokens(Running& running, const Group& group, int first_token, int last_
     const int outputs = at_end ? 1 + queries : 0;
     for (int v = 0; v < variates; ++v) {
       const int sequence = plan.first_sequence + v;
-      state.runs[num_runs++] = {
+      memory.runs[num_runs++] = {
           .first_row = num_rows,
           .num_rows = count,
-          .tail = state.prefixes[sequence],
+          .tail = memory.prefixes[sequence],
           .tail_length = begin,
-          .positions = state.positions + std::size_t(begin) * shape.position_floats,
+          .positions = memory.positions + std::size_t(begin) * shape.position_floats,
           .num_outputs = outputs};
       const bool exogenous = v >= variates - plan.series->num_exogenous;
       const float* context = plan.inputs + std::size_t(v) * num_patches * width;
       for (int token = begin; token < end + queries; ++token, ++num_rows) {
-        float* row = state.rows + std::size_t(num_rows) * width;
+        float* row = memory.rows + std::size_t(num_rows) * width;
         if (token >= leading && token < end) {
           std::copy_n(context + std::size_t(token - leading) * width, width, row);
           continue;
         }
         std::fill_n(row, width, 0.0f);
-        state.constants[num_constants++] = {
+        memory.constants[num_constants++] = {
             num_rows, token < leading ? running.network.leading_constant(exogenous)
                                       : running.network.query_constant()};
       }
@@ -78,26 +78,26 @@ void run_tokens(Running& running, const Group& group, int first_token, int last_
     }
     num_outputs += variates * outputs;
   }
-  running.network.forward({.runs = {state.runs, static_cast<std::size_t>(num_runs)},
-                           .inputs = state.rows,
+  running.network.forward({.runs = {memory.runs, static_cast<std::size_t>(num_runs)},
+                           .inputs = memory.rows,
                            .num_rows = num_rows,
-                           .constants = {state.constants, num_constants},
+                           .constants = {memory.constants, num_constants},
                            .groups = groups.all(),
                            .output_groups = output_groups.all(),
                            .num_outputs = num_outputs,
                            .output_steps = running.output_steps},
-                          running.state.network);
+                          running.memory.network);
 }
 
 }  // namespace
 
-void Running::check_cancelled() const {
+void RunningCall::check_cancelled() const {
   if (options->cancelled && options->cancelled())
     fail(ErrorCode::cancelled, "the forecast was cancelled");
 }
 
-void read_contexts(Running& running, const Group& group) {
-  const State& state = running.state;
+void read_contexts(RunningCall& running, const SeriesGroup& group) {
+  const GroupMemory& memory = running.memory;
   const ModelShape& shape = running.network.shape();
   const int patch = shape.patch;
   std::size_t patch_at = 0;
@@ -108,33 +108,34 @@ void read_contexts(Running& running, const Group& group) {
     }
     const std::size_t num_patches = plan.context.num_patches;
     const std::size_t padded = num_patches * patch, room = num_patches * shape.input_width;
-    float* inputs = state.inputs + patch_at * shape.input_width;
-    std::uint8_t* mask = state.mask + patch_at * patch;
+    float* inputs = memory.inputs + patch_at * shape.input_width;
+    std::uint8_t* mask = memory.mask + patch_at * patch;
     plan.inputs = inputs;
-    plan.ids = state.ids + patch_at;
+    plan.ids = memory.ids + patch_at;
     write_context(*plan.series, plan.context, running.options->missing, patch, room, inputs, mask,
-                  state.ids + patch_at);
+                  memory.ids + patch_at);
     for (int v = 0; v < plan.series->num_variates; ++v) {
       const int sequence = plan.first_sequence + v;
       const std::size_t at = std::size_t(sequence) * patch;
-      state.scalers[sequence] = running.network.read_context(
-          {inputs + v * room, room}, {mask + v * padded, padded}, state.loc + at, state.scale + at);
+      memory.scalers[sequence] =
+          running.network.read_context({inputs + v * room, room}, {mask + v * padded, padded},
+                                       memory.loc + at, memory.scale + at);
     }
     patch_at += plan.series->num_variates * num_patches;
   }
   const int last = group.max_tokens + running.paths.query_rows() - 1;
   for (int token = group.first_token; token <= last; ++token) {
     running.network.position_factors(token, last, last,
-                                     state.positions + std::size_t(token) * shape.position_floats);
+                                     memory.positions + std::size_t(token) * shape.position_floats);
   }
 }
 
-void run_contexts(Running& running, const Group& group) {
+void run_contexts(RunningCall& running, const SeriesGroup& group) {
   for (const SeriesPlan& plan : group.series) {
     if (plan.kept != nullptr) plan.kept->begin();
   }
-  // Long or wide series go through in pieces of time; keys and values of earlier pieces are cached.
-  const int queries = running.paths.query_rows(), max_rows = running.state.max_rows;
+  // Long or wide series are split along time; keys and values of earlier pieces are in the cache.
+  const int queries = running.paths.query_rows(), max_rows = running.memory.max_rows;
   const int tokens_per_pass = group.num_rows + group.num_sequences * queries <= max_rows
                                   ? group.max_tokens
                                   : std::max(1, max_rows / group.num_sequences - queries);
@@ -151,7 +152,7 @@ bool is_known(const Series& series, int variate) noexcept {
   return !series.future_exogenous.empty() && variate >= series.num_variates - series.num_exogenous;
 }
 
-void set_known_future(Running& running, const Group& group) {
+void set_known_future(RunningCall& running, const SeriesGroup& group) {
   if (running.paths.stored_paths == 0) return;
   const int horizon = running.options->horizon;
   for (const SeriesPlan& plan : group.series) {

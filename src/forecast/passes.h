@@ -1,43 +1,42 @@
-// The passes of one call: what decoders share. Contexts are read and run through the network once,
-// in pieces where they are long; decoders then go on from there.
+// Code shared by decoders: contexts are read and run through the network once, split into pieces if
+// they are long; decoders continue from there.
 #pragma once
 
 #include <cstddef>
 
 #include "base/threads.h"
+#include "forecast/group_memory.h"
 #include "forecast/plan.h"
-#include "forecast/state.h"
 #include "model/architecture.h"
 #include "toto/toto.h"
 
 namespace toto {
 
-// One call, and the memory of the group of series it is at. Not thread-safe.
-struct Running {
-  Running(const Network& used, ThreadPool& threads) : network(used), pool(threads) {}
+// One call and the memory of its current group of series. Not thread-safe.
+struct RunningCall {
+  RunningCall(const Network& used, ThreadPool& threads) : network(used), pool(threads) {}
 
   const Network& network;
   ThreadPool& pool;
   const ForecastOptions* options = nullptr;
   PathPlan paths = {};
-  State state = {};
-  int output_steps = 0;  // of a patch, that the first pass is asked for
+  GroupMemory memory = {};
+  int output_steps = 0;  // steps of a patch that the first pass must compute
 
   void check_cancelled() const;
-  // [path] of one step.
+  // The values of all stored paths at one step, [path].
   float* path_step(int sequence, int step) const {
-    return state.paths + (std::size_t(sequence) * paths.path_steps + step) * paths.stored_paths;
+    return memory.paths + (std::size_t(sequence) * paths.path_steps + step) * paths.stored_paths;
   }
-  // Where the network answers with something else than finite numbers it must not pass for a
-  // forecast.
+  // The distribution of one step of a head row, in the memory of thread `worker`.
   StepDistribution step_of(const float* head, int step, double loc, double scale,
                            int worker) const noexcept {
-    return network.step(head, step, loc, scale, state.step_workspace(worker));
+    return network.step(head, step, loc, scale, memory.step_workspace(worker));
   }
 };
 
-// Splits the variates of one patch into groups of equal id, in variate order. `id_of(v)` and
-// `row_of(v)` describe variate v; rows and groups are appended.
+// Collects groups of rows for space-wise attention. append() splits the variates of one patch into
+// groups of equal id, in variate order; `id_of(v)` and `row_of(v)` describe variate v.
 struct GroupList {
   int* rows = nullptr;
   SpaceGroup* groups = nullptr;
@@ -63,16 +62,16 @@ struct GroupList {
   std::span<const SpaceGroup> all() const { return {groups, static_cast<std::size_t>(num_groups)}; }
 };
 
-// Reads every context of the group: what the network reads, statistics, factors of positions.
-void read_contexts(Running& running, const Group& group);
+// Prepares every context of the group: network inputs, statistics, position factors.
+void read_contexts(RunningCall& running, const SeriesGroup& group);
 
-// Runs the contexts through the network, each followed by its query rows, where there are some.
-// Afterwards state.network.heads holds block_patches rows for every sequence, in order.
-void run_contexts(Running& running, const Group& group);
+// Runs the contexts through the network, each followed by its query rows, if any. Afterwards
+// memory.network.heads holds block_patches rows per sequence, in order.
+void run_contexts(RunningCall& running, const SeriesGroup& group);
 
-// Known variates are not forecast: every stored path holds what will come (zero past the horizon,
-// as forecaster.py: round_ft_ev pads it).
-void set_known_future(Running& running, const Group& group);
+// Writes known future values into every stored path (zero past the horizon, as forecaster.py:
+// round_ft_ev pads them).
+void set_known_future(RunningCall& running, const SeriesGroup& group);
 
 // Whether a variate of a series has a known future.
 bool is_known(const Series& series, int variate) noexcept;

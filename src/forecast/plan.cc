@@ -50,8 +50,9 @@ double answer_bytes(double num_variates, const ForecastOptions& options,
   return a_step * options.horizon * num_variates * sizeof(float);
 }
 
-Group take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
-  Group group;
+// The first series is always taken, however large it is.
+SeriesGroup take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
+  SeriesGroup group;
   std::size_t count = 0;
   for (SeriesPlan& plan : rest) {
     const int variates = plan.series->num_variates;

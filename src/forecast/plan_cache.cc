@@ -6,8 +6,8 @@
 
 namespace toto {
 
-Plan* PlanCache::find(const ShapeKey& key) noexcept {
-  for (Plan& plan : plans_) {
+MemoryPlan* PlanCache::find(const ShapeKey& key) noexcept {
+  for (MemoryPlan& plan : plans_) {
     if (plan.key != key) continue;
     plan.last_use = ++clock_;
     return &plan;
@@ -15,15 +15,16 @@ Plan* PlanCache::find(const ShapeKey& key) noexcept {
   return nullptr;
 }
 
-Plan& PlanCache::add(const ShapeKey& key, std::string_view shape, std::string_view invalid_file) {
+MemoryPlan& PlanCache::add(const ShapeKey& key, std::string_view shape,
+                           std::string_view invalid_file) {
   const auto before = std::find(dropped_.begin(), dropped_.end(), key);
   const bool evicted = before != dropped_.end();
   if (evicted) dropped_.erase(before);
   if (static_cast<int>(plans_.size()) >= capacity_) {
-    const auto oldest =
-        std::min_element(plans_.begin(), plans_.end(),
-                         [](const Plan& a, const Plan& b) { return a.last_use < b.last_use; });
-    // Remembered only to say why it comes back; no more of them than of plans.
+    const auto oldest = std::min_element(
+        plans_.begin(), plans_.end(),
+        [](const MemoryPlan& a, const MemoryPlan& b) { return a.last_use < b.last_use; });
+    // Dropped keys are remembered only to log the reason when they return; at most `capacity_`.
     if (static_cast<int>(dropped_.size()) >= capacity_) dropped_.erase(dropped_.begin());
     dropped_.push_back(std::move(oldest->key));
     plans_.erase(oldest);

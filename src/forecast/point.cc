@@ -1,4 +1,4 @@
-// The specifications of `--point`: names, numbers, ranges.
+// Parses and checks the specifications of `--point`.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -22,7 +22,7 @@ struct Form {
   std::string_view usage;
 };
 
-// A name that begins with another one stands before it.
+// A name must come before its own prefixes.
 constexpr std::array<Form, 10> kForms = {{
     {Kind::mean, "mean", 0, "mean"},
     {Kind::median, "median", 0, "median"},
@@ -36,6 +36,7 @@ constexpr std::array<Form, 10> kForms = {{
     {Kind::mean_quantile_mix, "mean_quantile_mix", 2, "mean_quantile_mix_Q_W"},
 }};
 
+// The row of a kind, or null.
 const Form* form_of(Kind kind) noexcept {
   for (const Form& form : kForms) {
     if (form.kind == kind) return &form;
@@ -43,7 +44,7 @@ const Form* form_of(Kind kind) noexcept {
   return nullptr;
 }
 
-// The specification may come from anywhere: short and printable before it goes into a message.
+// Untrusted text, made short and printable for a message.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 60;
   std::string result = "'";
@@ -51,6 +52,7 @@ std::string shown(std::string_view text) {
   return result + (text.size() > kMost ? "...'" : "'");
 }
 
+// A finite number that fills the whole text.
 double parse_number(std::string_view spec, std::string_view text, const Form& form) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -61,22 +63,24 @@ double parse_number(std::string_view spec, std::string_view text, const Form& fo
   return value;
 }
 
+// Kinds whose number is a share of the probability.
 bool is_share(Kind kind) noexcept {
   return kind == Kind::trimmed_mean || kind == Kind::lower_trimmed_mean ||
          kind == Kind::upper_trimmed_mean;
 }
 
+// Kinds whose number counts standard deviations.
 bool is_count(Kind kind) noexcept {
   return kind == Kind::mean_minus_std || kind == Kind::mean_plus_std;
 }
 
-// `written` gives the point as its user wrote it: asked for an error only, a forecast allocates
-// nothing.
+// `written` returns the point as the user wrote it. It is called for errors only, because a
+// forecast must not allocate.
 template <typename Written>
 void check(const Point& point, const Written& written) {
   const Form* form = form_of(point.kind);
   if (form == nullptr) {
-    fail(ErrorCode::invalid_argument, "point: there is no kind {}; expected 0 to {}",
+    fail(ErrorCode::invalid_argument, "point: unknown kind {}; expected 0 to {}",
          static_cast<int>(point.kind), kForms.size() - 1);
   }
   if (form->num_values == 0) return;
@@ -98,8 +102,7 @@ void check(const Point& point, const Written& written) {
   } else if (!(point.a > 0 && point.a < 1)) {
     fail(ErrorCode::invalid_argument,
          "point {}: the level is {}; expected a level between 0 and 1, both excluded (a number "
-         "above "
-         "1 is a percentage)",
+         "above 1 is a percentage)",
          shown(written()), point.a);
   }
   if (point.kind == Kind::mean_quantile_mix && !(point.b >= 0 && point.b <= 1)) {
@@ -146,7 +149,7 @@ Point parse_point(std::string_view spec) {
     return point;
   }
   fail(ErrorCode::invalid_argument,
-       "point {}: no such point; expected one of mean, median, quantile_Q, trimmed_mean_P, "
+       "point {}: unknown point; expected one of mean, median, quantile_Q, trimmed_mean_P, "
        "lower_trimmed_mean_P, upper_trimmed_mean_P, mean_minus_std_C, mean_plus_std_C, "
        "mean_quantile_mix_Q_W, quantile_plus_std_Q_C",
        shown(spec));

@@ -15,6 +15,7 @@
 namespace toto {
 namespace {
 
+// One forecast of one series. start() handles the context and the first block, finish() the rest.
 class ReferenceForecast {
  public:
   ReferenceForecast(const ReferenceRun& run, const Series& series, const ForecastOptions& options,
@@ -36,7 +37,7 @@ class ReferenceForecast {
     if (options_.cancelled && options_.cancelled())
       fail(ErrorCode::cancelled, "the forecast was cancelled");
   }
-  // What is fed back is a number of the oracle's own precision.
+  // Rounds a value that is fed back to the oracle's precision.
   double rounded(double value) const {
     return run_.in_double ? without_extremes<double>(value)
                           : double{without_extremes<float>(value)};
@@ -66,6 +67,7 @@ class ReferenceForecast {
   std::vector<double> fed_back_;  // [variate][horizon], the path of means or medians
 };
 
+// The same context as the optimised forecaster's, scaled by the oracle itself.
 std::unique_ptr<OraclePath> ReferenceForecast::read_context() const {
   const int patch = run_.facts.patch;
   const ContextShape shape = context_shape(series_, options_.max_context, run_.facts);
@@ -100,6 +102,8 @@ void ReferenceForecast::start() {
   report_first_block();
 }
 
+// Also checks every step of the block, beyond the horizon as well, because all of them are fed
+// back.
 void ReferenceForecast::report_first_block() {
   const int steps = plan_.block_patches * run_.facts.patch;
   for (int v = 0; v < series_.num_variates; ++v) {
@@ -115,8 +119,8 @@ void ReferenceForecast::report_first_block() {
   }
 }
 
-// One path to the end of the horizon: drawn, or the mean or median of every step. Of a quantile
-// model draws are independent and nothing of them is fed back.
+// Follows one path to the end of the horizon: sampled, or the mean or median of every step. Draws
+// of a quantile model are independent and not fed back.
 void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
   const int variates = series_.num_variates, horizon = options_.horizon;
   int block_steps = plan_.block_patches * run_.facts.patch;
@@ -173,6 +177,7 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
   }
 }
 
+// Statistics over the paths for steps that are not exact, and the samples of a sampling model.
 void ReferenceForecast::summarise(const std::vector<float>& paths) {
   const int horizon = options_.horizon;
   std::vector<float> samples(plan_.stored_paths);
@@ -190,13 +195,14 @@ void ReferenceForecast::summarise(const std::vector<float>& paths) {
   }
 }
 
+// Follows all paths one after the other; `paths` is [variate][step][path].
 void ReferenceForecast::finish() {
   const std::size_t num_values =
       std::size_t(series_.num_variates) * plan_.path_steps * plan_.stored_paths;
   require_memory(num_values * sizeof(float), "this forecast",
                  "use fewer samples or a shorter horizon");
   std::vector<float> paths(num_values);  // [variate][step][path]
-  // A quantile model has one path, which its samples are drawn along.
+  // A quantile model has one path; samples are drawn along it.
   const int num_paths = run_.facts.can_sample ? plan_.num_paths : 1;
   for (int p = 0; p < num_paths; ++p) follow_path(p, paths);
   summarise(paths);

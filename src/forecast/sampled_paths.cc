@@ -1,5 +1,6 @@
-// One patch a pass: every path feeds back what it drew, or the one path its means. Paths share the
-// keys and values of their context and have their own behind it.
+// Decoder of models with a sampling head: one patch per pass; every path feeds back its own draws,
+// or the single path its means. Paths share the keys and values of their context and append their
+// own.
 #include <algorithm>
 #include <atomic>
 
@@ -12,26 +13,26 @@ namespace {
 
 class SampledPaths final : public Decoder {
  public:
-  explicit SampledPaths(Running& running) : running_(running) {}
+  explicit SampledPaths(RunningCall& running) : running_(running) {}
 
-  void start(const Group& group, Trace* trace) override {
+  void start(const SeriesGroup& group, Trace* trace) override {
     run_contexts(running_, group);
     first_patch(group, trace);
     set_known_future(running_, group);
   }
 
-  void finish(const Group& group, Trace* /*trace*/) override {
+  void finish(const SeriesGroup& group, Trace* /*trace*/) override {
     decode(group);
     summarise(group);
   }
 
  private:
-  void first_patch(const Group& group, Trace* trace);
-  void decode(const Group& group);
-  void decode_lanes(const Group& group, int num_rows);
-  void feed_patch(const Group& group, int num_rows, int patch);
-  void read_patch(const Group& group, int num_rows, int patch);
-  void summarise(const Group& group);
+  void first_patch(const SeriesGroup& group, Trace* trace);
+  void decode(const SeriesGroup& group);
+  void decode_lanes(const SeriesGroup& group, int num_rows);
+  void feed_patch(const SeriesGroup& group, int num_rows, int patch);
+  void read_patch(const SeriesGroup& group, int num_rows, int patch);
+  void summarise(const SeriesGroup& group);
 
   float drawn(const StepDistribution& distribution, const SeriesPlan& plan, int variate, int path,
               int step) const noexcept {
@@ -43,12 +44,12 @@ class SampledPaths final : public Decoder {
     return without_extremes<float>(distribution.sample(words));
   }
 
-  Running& running_;
+  RunningCall& running_;
 };
 
-// Reports the first patch and draws its samples. Every sequence has its row of head outputs.
-void SampledPaths::first_patch(const Group& group, Trace* trace) {
-  const State& state = running_.state;
+// Writes the first patch to the outputs and draws its samples. The heads hold one row per sequence.
+void SampledPaths::first_patch(const SeriesGroup& group, Trace* trace) {
+  const GroupMemory& memory = running_.memory;
   const PathPlan& paths = running_.paths;
   const ForecastOptions& options = *running_.options;
   const int patch = running_.network.shape().patch;
@@ -60,8 +61,8 @@ void SampledPaths::first_patch(const Group& group, Trace* trace) {
       const int v = task / steps, step = task % steps, sequence = plan.first_sequence + v;
       const std::size_t at = std::size_t(sequence) * patch + step;
       const StepDistribution distribution =
-          running_.step_of(state.network.heads + sequence * state.network.head_stride, step,
-                           state.loc[at], state.scale[at], worker);
+          running_.step_of(memory.network.heads + sequence * memory.network.head_stride, step,
+                           memory.loc[at], memory.scale[at], worker);
       if (!distribution.valid()) finite = false;
       if (step < std::min(paths.exact_steps, options.horizon)) {
         write_exact(distribution, options, v, step, *plan.out);
@@ -78,15 +79,15 @@ void SampledPaths::first_patch(const Group& group, Trace* trace) {
     });
     if (!finite) fail_not_finite(*plan.series);
     if (trace != nullptr) {
-      running_.network.trace(plan.series->num_variates, 1, state.network, state.loc, state.scale,
+      running_.network.trace(plan.series->num_variates, 1, memory.network, memory.loc, memory.scale,
                              *trace);
     }
   }
 }
 
 // Runs all paths of all series through the decode steps, a chunk of paths at a time.
-void SampledPaths::decode(const Group& group) {
-  const State& state = running_.state;
+void SampledPaths::decode(const SeriesGroup& group) {
+  const GroupMemory& memory = running_.memory;
   const PathPlan& paths = running_.paths;
   if (paths.decode_patches == 0) return;
   const std::size_t floats = running_.network.shape().position_floats;
@@ -95,38 +96,40 @@ void SampledPaths::decode(const Group& group) {
       const int tokens = group.series[s].num_tokens;
       running_.network.position_factors(
           tokens + p, tokens + p, tokens - 1,
-          state.decode_positions + (s * paths.decode_patches + p) * floats);
+          memory.decode_positions + (s * paths.decode_patches + p) * floats);
     }
   }
   int num_rows = 0;
   for (int s = 0; s < static_cast<int>(group.series.size()); ++s) {
     const int variates = group.series[s].series->num_variates;
     for (int path = 0; path < paths.num_paths; ++path) {
-      if (num_rows + variates > state.max_lane_rows) {
+      if (num_rows + variates > memory.max_lane_rows) {
         decode_lanes(group, num_rows);
         num_rows = 0;
       }
-      for (int v = 0; v < variates; ++v) state.lane_rows[num_rows++] = {s, v, path};
+      for (int v = 0; v < variates; ++v) memory.lane_rows[num_rows++] = {s, v, path};
     }
   }
   decode_lanes(group, num_rows);
 }
 
-void SampledPaths::decode_lanes(const Group& group, int num_rows) {
-  const State& state = running_.state;
+// Decodes `num_rows` lanes to the end of the horizon. Each pass appends one position to the tail of
+// every lane.
+void SampledPaths::decode_lanes(const SeriesGroup& group, int num_rows) {
+  const GroupMemory& memory = running_.memory;
   const PathPlan& paths = running_.paths;
-  // Fork: the cache is shared, only statistics are copied.
+  // Fork: the context's cache is shared, only the statistics are copied.
   for (int row = 0; row < num_rows; ++row) {
-    const LaneRow& lane = state.lane_rows[row];
+    const LaneRow& lane = memory.lane_rows[row];
     const int sequence = group.series[lane.series].first_sequence + lane.variate;
-    state.lane_scalers[row] = state.scalers[sequence];
+    memory.lane_scalers[row] = memory.scalers[sequence];
   }
-  GroupList groups{state.group_rows, state.groups};
+  GroupList groups{memory.group_rows, memory.groups};
   int row = 0;
   for (int s = 0; s < static_cast<int>(group.series.size()); ++s) {
     const SeriesPlan& plan = group.series[s];
     const int variates = plan.series->num_variates, num_patches = plan.context.num_patches;
-    for (; row < num_rows && state.lane_rows[row].series == s; row += variates) {
+    for (; row < num_rows && memory.lane_rows[row].series == s; row += variates) {
       groups.append(
           variates, [&](int v) { return plan.ids[std::size_t(v + 1) * num_patches - 1]; },
           [&](int v) { return row + v; });
@@ -139,64 +142,64 @@ void SampledPaths::decode_lanes(const Group& group, int num_rows) {
     running_.check_cancelled();
     feed_patch(group, num_rows, p);
     for (int r = 0; r < num_rows; ++r) {
-      const LaneRow& lane = state.lane_rows[r];
+      const LaneRow& lane = memory.lane_rows[r];
       const SeriesPlan& plan = group.series[lane.series];
-      state.runs[r] = {.first_row = r,
-                       .num_rows = 1,
-                       .prefix = state.prefixes[plan.first_sequence + lane.variate],
-                       .prefix_length = plan.num_tokens,
-                       .tail = state.tails[r],
-                       .tail_length = p,
-                       .positions = state.decode_positions +
-                                    (std::size_t(lane.series) * paths.decode_patches + p) * floats,
-                       .num_outputs = 1};
+      memory.runs[r] = {.first_row = r,
+                        .num_rows = 1,
+                        .prefix = memory.prefixes[plan.first_sequence + lane.variate],
+                        .prefix_length = plan.num_tokens,
+                        .tail = memory.tails[r],
+                        .tail_length = p,
+                        .positions = memory.decode_positions +
+                                     (std::size_t(lane.series) * paths.decode_patches + p) * floats,
+                        .num_outputs = 1};
     }
     running_.network.forward(
-        {.runs = {state.runs, static_cast<std::size_t>(num_rows)},
-         .inputs = state.rows,
+        {.runs = {memory.runs, static_cast<std::size_t>(num_rows)},
+         .inputs = memory.rows,
          .num_rows = num_rows,
          .groups = groups.all(),
          .output_groups = groups.all(),
          .num_outputs = num_rows,
          .output_steps = std::min(patch, running_.options->horizon - (p + 1) * patch)},
-        running_.state.network);
+        running_.memory.network);
     read_patch(group, num_rows, p + 1);
   }
 }
 
-// The network's next input: what each path said about `patch`.
-void SampledPaths::feed_patch(const Group& group, int num_rows, int patch) {
-  const State& state = running_.state;
+// Writes the network's next input: each path's values of `patch`.
+void SampledPaths::feed_patch(const SeriesGroup& group, int num_rows, int patch) {
+  const GroupMemory& memory = running_.memory;
   const int size = running_.network.shape().patch, width = running_.network.shape().input_width;
   running_.pool.run(num_rows, [&](int row, int worker) {
-    const LaneRow& lane = state.lane_rows[row];
+    const LaneRow& lane = memory.lane_rows[row];
     const int sequence = group.series[lane.series].first_sequence + lane.variate;
-    float* values = state.scratch + worker * state.scratch_stride;
+    float* values = memory.scratch + worker * memory.scratch_stride;
     for (int i = 0; i < size; ++i) {
       values[i] = running_.path_step(sequence, patch * size + i)[lane.path];
     }
     const std::size_t at = std::size_t(row) * size;
-    running_.network.read_patch(state.lane_scalers[row], values,
-                                state.rows + std::size_t(row) * width, state.lane_loc + at,
-                                state.lane_scale + at);
+    running_.network.read_patch(memory.lane_scalers[row], values,
+                                memory.rows + std::size_t(row) * width, memory.lane_loc + at,
+                                memory.lane_scale + at);
   });
 }
 
 // Draws each path's values of `patch` from the head's output, or takes the mean.
-void SampledPaths::read_patch(const Group& group, int num_rows, int patch) {
-  const State& state = running_.state;
+void SampledPaths::read_patch(const SeriesGroup& group, int num_rows, int patch) {
+  const GroupMemory& memory = running_.memory;
   const ForecastOptions& options = *running_.options;
   const int size = running_.network.shape().patch, first_step = patch * size;
   const int steps = std::min(size, options.horizon - first_step);
   running_.pool.run(num_rows, [&](int row, int worker) {
-    const LaneRow& lane = state.lane_rows[row];
+    const LaneRow& lane = memory.lane_rows[row];
     const SeriesPlan& plan = group.series[lane.series];
     if (is_known(*plan.series, lane.variate)) return;
-    const float* head = state.network.heads + row * state.network.head_stride;
+    const float* head = memory.network.heads + row * memory.network.head_stride;
     for (int i = 0; i < steps; ++i) {
       const std::size_t at = std::size_t(row) * size + i;
       const StepDistribution distribution =
-          running_.step_of(head, i, state.lane_loc[at], state.lane_scale[at], worker);
+          running_.step_of(head, i, memory.lane_loc[at], memory.lane_scale[at], worker);
       const int sequence = plan.first_sequence + lane.variate;
       float& value = running_.path_step(sequence, first_step + i)[lane.path];
       if (running_.paths.follows_mean) {
@@ -209,9 +212,9 @@ void SampledPaths::read_patch(const Group& group, int num_rows, int patch) {
   });
 }
 
-// Statistics over the paths for every step that was not reported exactly, and the paths themselves.
-void SampledPaths::summarise(const Group& group) {
-  const State& state = running_.state;
+// Writes statistics over the paths for every step that is not exact, and the paths if requested.
+void SampledPaths::summarise(const SeriesGroup& group) {
+  const GroupMemory& memory = running_.memory;
   const PathPlan& paths = running_.paths;
   const ForecastOptions& options = *running_.options;
   for (const SeriesPlan& plan : group.series) {
@@ -219,7 +222,7 @@ void SampledPaths::summarise(const Group& group) {
     const int sampled = horizon - paths.exact_steps;
     running_.pool.run(variates * sampled, [&](int task, int worker) {
       const int v = task / sampled, step = paths.exact_steps + task % sampled;
-      const std::span<float> samples(state.scratch + worker * state.scratch_stride,
+      const std::span<float> samples(memory.scratch + worker * memory.scratch_stride,
                                      paths.num_paths);
       std::copy_n(running_.path_step(plan.first_sequence + v, step), paths.num_paths,
                   samples.data());
@@ -240,7 +243,7 @@ void SampledPaths::summarise(const Group& group) {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_sampled_paths(Running& running) {
+std::unique_ptr<Decoder> make_sampled_paths(RunningCall& running) {
   return std::make_unique<SampledPaths>(running);
 }
 

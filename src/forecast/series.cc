@@ -11,6 +11,7 @@
 namespace toto {
 namespace {
 
+// How errors name a series.
 std::string label_of(const Series& series, int place) {
   if (!series.id.empty()) return fmt::format("series \"{}\"", series.id);
   return place == kByItself ? std::string("the series") : fmt::format("series {}", place);
@@ -18,6 +19,7 @@ std::string label_of(const Series& series, int place) {
 
 bool is_missing(const Series& series, std::size_t at) { return std::isnan(series.values[at]); }
 
+// The group id of a value: one for all, one per variate, or one per value.
 std::int64_t id_at(const Series& series, int variate, std::size_t time) {
   if (series.group_ids.empty()) return 0;
   if (series.group_ids.size() == static_cast<std::size_t>(series.num_variates)) {
@@ -26,6 +28,7 @@ std::int64_t id_at(const Series& series, int variate, std::size_t time) {
   return series.group_ids[variate * series.length() + time];
 }
 
+// Every variate needs a value, and infinities are refused; NaN is a missing value.
 void check_values(const Series& series, int place) {
   const std::size_t length = series.length();
   for (int v = 0; v < series.num_variates; ++v) {
@@ -48,28 +51,28 @@ void check_values(const Series& series, int place) {
 }
 
 // The ids of one patch must agree: "Patches cannot span multiple datasets" (embedding.py).
-void check_ids(const Series& series, const ContextShape& shape, int patch_size, int place) {
+void check_ids(const Series& series, const ContextShape& shape, int patch, int place) {
   if (series.group_ids.size() != series.values.size()) return;
-  const int padding = shape.padded(patch_size) - shape.length;
+  const int padding = shape.padded(patch) - shape.length;
   for (int v = 0; v < series.num_variates; ++v) {
     for (int t = 1; t < shape.length; ++t) {
       const std::size_t at = shape.first + t;
-      if ((t + padding) % patch_size != 0 && id_at(series, v, at) != id_at(series, v, at - 1)) {
+      if ((t + padding) % patch != 0 && id_at(series, v, at) != id_at(series, v, at - 1)) {
         fail(ErrorCode::invalid_argument,
              "{}: the group id of variate {} changes at step {}, inside a patch of {} steps",
-             label_of(series, place), v, at, patch_size);
+             label_of(series, place), v, at, patch);
       }
     }
   }
 }
 
-// The latest value seen and where: what stands in for missing ones after it.
+// The latest value seen and its time step, used to fill the gap after it.
 struct Latest {
   float value = NAN;
   double at = 0;
 };
 
-// Fills one variate's gaps in place; where nothing can be filled in, the value is 0 and masked.
+// Fills one variate's gaps in place; a gap that cannot be filled becomes 0 with mask 0.
 void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, Latest latest) noexcept {
   std::size_t next = 0;  // the first value after a gap
   for (std::size_t t = 0; t < x.size(); ++t) {
@@ -126,7 +129,7 @@ void validate_series(const Series& series, int horizon, int place) {
          label_of(series, place), series.num_variates);
   }
   const std::size_t variates = series.num_variates;
-  // Steps of all variates are counted in int.
+  // Steps of all variates are indexed by int.
   if (constexpr std::size_t kMost = std::numeric_limits<int>::max(); variates > kMost / horizon) {
     fail(ErrorCode::invalid_argument,
          "{}: {} variates x {} steps are more values than one forecast can hold ({}); forecast "
@@ -137,7 +140,7 @@ void validate_series(const Series& series, int horizon, int place) {
     fail(ErrorCode::invalid_argument, "{} is empty, expected at least one value",
          label_of(series, place));
   if (series.values.size() % variates != 0) {
-    fail(ErrorCode::invalid_argument, "{} has {} values, which is no multiple of its {} variates",
+    fail(ErrorCode::invalid_argument, "{} has {} values, expected a multiple of its {} variates",
          label_of(series, place), series.values.size(), variates);
   }
   const std::size_t size = series.values.size();
@@ -148,7 +151,7 @@ void validate_series(const Series& series, int horizon, int place) {
   if (!series.group_ids.empty() && series.group_ids.size() != variates &&
       series.group_ids.size() != size) {
     fail(ErrorCode::invalid_argument,
-         "{}: {} group ids, expected one a variate ({}) or one a value ({})",
+         "{}: {} group ids, expected one per variate ({}) or one per value ({})",
          label_of(series, place), series.group_ids.size(), variates, size);
   }
   if (series.num_exogenous < 0 || series.num_exogenous >= series.num_variates) {
@@ -175,11 +178,11 @@ void validate_series(const Series& series, int horizon, int place) {
 
 ContextShape context_shape(const Series& series, int max_context, const ModelFacts& facts,
                            int place) {
-  const int patch_size = facts.patch;
+  const int patch = facts.patch;
   const std::size_t length = series.length();
   ContextShape shape;
   shape.first = length > static_cast<std::size_t>(max_context) ? length - max_context : 0;
-  // An explicit mask means the caller knows the layout: nothing is dropped.
+  // With an explicit mask the caller defines the layout: nothing is dropped.
   const auto nothing_yet = [&series, length](std::size_t t) {
     for (int v = 0; v < series.num_variates; ++v) {
       if (!is_missing(series, v * length + t)) return false;
@@ -192,7 +195,7 @@ ContextShape context_shape(const Series& series, int max_context, const ModelFac
     shape.first = std::max(shape.first, first_value);
   }
   const std::size_t used = length - shape.first;
-  const std::size_t patches = (used + patch_size - 1) / patch_size;
+  const std::size_t patches = (used + patch - 1) / patch;
   if (patches > static_cast<std::size_t>(facts.max_patches)) {
     fail(
         ErrorCode::invalid_argument,
@@ -201,15 +204,15 @@ ContextShape context_shape(const Series& series, int max_context, const ModelFac
   }
   shape.length = static_cast<int>(used);
   shape.num_patches = static_cast<int>(patches);
-  check_ids(series, shape, patch_size, place);
+  check_ids(series, shape, patch, place);
   return shape;
 }
 
-void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch_size,
+void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch,
                    std::size_t stride, float* values, std::uint8_t* mask,
                    std::int64_t* ids) noexcept {
   const std::size_t length = series.length();
-  const int padded = shape.padded(patch_size), padding = padded - shape.length;
+  const int padded = shape.padded(patch), padding = padded - shape.length;
   for (int v = 0; v < series.num_variates; ++v) {
     float* x = values + std::size_t(v) * stride;
     std::uint8_t* m = mask + std::size_t(v) * padded;
@@ -231,8 +234,7 @@ void write_context(const Series& series, const ContextShape& shape, Missing miss
       latest = {series.values[from - distance], -static_cast<double>(distance)};
     fill_gaps({x + padding, static_cast<std::size_t>(shape.length)}, m + padding, missing, latest);
     for (int p = 0; p < shape.num_patches; ++p) {
-      const int last =
-          (p + 1) * patch_size - 1 - padding;  // the patch's last step is never padding
+      const int last = (p + 1) * patch - 1 - padding;  // the last step of a patch is never padding
       ids[std::size_t(v) * shape.num_patches + p] = id_at(series, v, shape.first + last);
     }
   }

@@ -11,8 +11,8 @@
 namespace toto {
 namespace {
 
-// [variate][length] without the first `drop` steps of every variate and with `count` behind the
-// rest: what `at(variate, i)` says.
+// A copy of [variate][length] data without the first `drop` steps of every variate and with `count`
+// values at(variate, i) appended to each.
 template <typename T, typename At>
 std::vector<T> reshaped(const std::vector<T>& data, int num_variates, std::size_t length,
                         std::size_t drop, std::size_t count, const At& at) {
@@ -27,7 +27,7 @@ std::vector<T> reshaped(const std::vector<T>& data, int num_variates, std::size_
   return result;
 }
 
-// One id a value, not one a variate; of a single step they are the same.
+// Whether there is one id per value instead of one per variate; equal for a single step.
 bool has_id_per_value(const Series& series) {
   return series.length() > 1 && series.group_ids.size() == series.values.size();
 }
@@ -36,7 +36,8 @@ std::string name_of(const Series& series) {
   return series.id.empty() ? std::string("the session") : fmt::format("session \"{}\"", series.id);
 }
 
-// Drops the oldest points of a series that has more than `max_length`; returns how many.
+// If a series exceeds `max_length`, drops its oldest points down to three quarters of that, so that
+// dropping is rare; returns how many.
 std::size_t shorten(Series& series, std::size_t max_length) {
   const std::size_t length = series.length();
   if (length <= max_length) return 0;
@@ -63,7 +64,7 @@ Session::Impl::Impl(std::shared_ptr<Engine::Impl> owner, Series history,
     fail(ErrorCode::invalid_argument, "{}: max_length is 0, expected at least 1 point",
          name_of(series));
   }
-  // A known future is checked when the horizon is known.
+  // Known future values are checked at forecast time, when the horizon is known.
   std::vector<float> future = std::exchange(series.future_exogenous, {});
   validate_series(series, 1);
   series.future_exogenous = std::move(future);
@@ -75,7 +76,7 @@ void Session::Impl::append(std::span<const float> values) {
   const std::size_t length = series.length(), count = values.size() / variates;
   if (values.size() % variates != 0) {
     fail(ErrorCode::invalid_argument,
-         "{}: {} values are appended, which is no multiple of its {} variates", name_of(series),
+         "{}: {} values are appended, expected a multiple of its {} variates", name_of(series),
          values.size(), variates);
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -86,7 +87,7 @@ void Session::Impl::append(std::span<const float> values) {
          name_of(series), i / count, i % count);
   }
   if (count == 0) return;
-  // Everything that may fail, on a copy.
+  // Work on a copy, so that a failure leaves the session unchanged.
   Series next;
   next.num_variates = variates;
   next.group_ids = series.group_ids;

@@ -1,4 +1,4 @@
-// The state of a session: its series so far, and what the network made of it.
+// The state of a session: its series so far and the contexts it has kept.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Session::Impl {
   std::shared_ptr<Engine::Impl> engine;
   Series series;
   SessionOptions options;
-  SessionStats stats;  // but for what `kept` knows
+  SessionStats stats;  // without `contexts` and `bytes`, which `kept` reports
   KeptContexts kept;
 };
 

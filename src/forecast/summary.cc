@@ -8,13 +8,13 @@
 namespace toto {
 namespace {
 
-// floor(share * count), where 0.29 * 100, in binary a little less than 29, is meant to be 29.
+// floor(share * count) with a tolerance: 0.29 * 100 is slightly below 29 in binary but means 29.
 std::size_t share_of(double share, std::size_t count) noexcept {
   return static_cast<std::size_t>(share * static_cast<double>(count) + 1e-9);
 }
 
-// The names mean what they mean to those who use them on Toto's samples in Python: the lower
-// trimmed mean is the cautious one, and the weight of a mix is the mean's.
+// The names follow the Python code that users apply to Toto's samples: lower_trimmed_mean cuts the
+// upper end, and the weight of a mix is that of the mean.
 template <typename Distribution>
 double aggregate(const Point& point, const Distribution& distribution) noexcept {
   switch (point.kind) {
@@ -45,7 +45,7 @@ double aggregate(const Point& point, const Distribution& distribution) noexcept 
 }  // namespace
 
 SampleSummary::SampleSummary(std::span<float> values) noexcept : mean_(kNan) {
-  // NaN has no place in an order, std::sort may even run away with it.
+  // NaN has no order: std::sort may read out of bounds.
   if (values.empty() || std::ranges::any_of(values, [](float v) { return std::isnan(v); })) return;
   double total = 0;
   for (const float value : values) total += value;

@@ -1,34 +1,39 @@
-// Mode max-autotune: schedules measured once on this machine, kept on disk, and used from then on.
+// Mode max-autotune: schedules are measured once per machine and kept on disk.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
 
+#include "base/threads.h"
 #include "model/architecture.h"
 #include "model/schedules.h"
-#include "model/tuner.h"
 
 namespace toto {
 
+// Used under the engine's lock. The network keeps a reference to the schedules.
 class Tuning {
  public:
-  // Reads what earlier runs found out for such a model, machine and number of threads. An empty
-  // `folder` keeps nothing.
+  // Reads schedules of earlier runs for this model size, machine and number of threads. With an
+  // empty `folder` nothing is read or kept.
   Tuning(Network& network, const EngineOptions& options, ThreadPool& pool,
          const std::string& folder);
 
-  // Measures what a pass of that many rows and outputs still lacks; the workspace is scratch.
+  // Measures the missing schedules of a pass of this many rows and outputs; overwrites the
+  // workspace.
   void prepare(int rows, int outputs, const Workspace& workspace);
-  // Writes what was measured since the last time. Where that fails it serves this process all the
-  // same, and the log says why.
+  // Writes new measurements to disk. If that fails, this process still uses them and the log has
+  // the reason.
   void keep();
 
-  // Why the file of an earlier run was of no use; empty if it was not so, or was asked for already.
+  // Returns and clears the reason why an earlier run's file could not be used; empty if it could.
   std::string take_invalid();
 
  private:
-  Tuner tuner_;
+  Schedule fastest(Product product, int rows, const Workspace& workspace) const;
+
+  const Network& network_;
+  ThreadPool& pool_;
   Schedules schedules_;
   std::string path_;
   std::string key_;

@@ -11,7 +11,7 @@
 namespace toto {
 namespace {
 
-// All that decides what the packed bytes are. Not the instruction set: every one packs the same
+// The cache key: everything the packed bytes depend on. Not the instruction set: all pack the same
 // bits.
 std::string digest_of(const Checkpoint& checkpoint, DType dtype, const std::string& identity) {
   const std::string text =
@@ -23,6 +23,7 @@ std::string digest_of(const Checkpoint& checkpoint, DType dtype, const std::stri
   return hash.hex_digest();
 }
 
+// Packs from the checkpoint while another thread hashes its files.
 LoadedWeights pack_weights(const Checkpoint& checkpoint, const EngineOptions& options,
                            ThreadPool& pool) {
   LoadedWeights loaded;
@@ -66,7 +67,7 @@ LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& op
   }
   loaded = pack_weights(checkpoint, options, pool);
   if (!identity.settled) {
-    cache.skip("the model's files are newer than their times can tell");
+    cache.skip("the model's files changed too recently for their times to show another change");
   } else if (cache::identify(checkpoint.files()).text != identity.text) {
     cache.skip("the model's files changed while they were read");
   } else {

@@ -1,5 +1,5 @@
-// The optimised network's weights: mapped ready-made from the cache folder, or packed from the
-// checkpoint and kept there for the next start.
+// Loads the weights of an optimised network: maps packed weights from the cache folder, or packs
+// the checkpoint and keeps the result there for the next start.
 #pragma once
 
 #include <future>
@@ -24,8 +24,8 @@ struct LoadedWeights {
 LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& options,
                            ThreadPool& pool);
 
-// Hashing reads the files once more; while weights are packed it costs no time. Where no thread is
-// available it is done when asked for. The checkpoint must outlive the answer.
+// Starts hashing the weight files on another thread, in parallel with packing. If no thread is
+// available, get() computes the hash. The checkpoint must outlive the result.
 std::future<std::string> start_hashing(const Checkpoint& checkpoint);
 
 }  // namespace toto

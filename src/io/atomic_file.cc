@@ -19,9 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxLinks = 40;            // as the kernel
-constexpr std::size_t kMinChunk = 4096;  // files under /proc say they are empty
+constexpr int kMaxLinks = 40;            // the kernel's own limit
+constexpr std::size_t kMinChunk = 4096;  // files under /proc report a size of 0
 
+// Maps an errno to the error code and the next step that fits it.
 [[noreturn]] void fail_for(const std::string& path, std::string_view action, int error) {
   const std::string reason = std::generic_category().message(error);
   switch (error) {
@@ -44,7 +45,7 @@ constexpr std::size_t kMinChunk = 4096;  // files under /proc say they are empty
   }
 }
 
-// Where a path leads that may end in symbolic links, the last of which may lead nowhere yet.
+// Resolves the symbolic links a path ends in; the last one may point to a file that does not exist.
 fs::path follow_links(const std::string& path) {
   fs::path target = path;
   for (int i = 0; i < kMaxLinks; ++i) {
@@ -57,8 +58,8 @@ fs::path follow_links(const std::string& path) {
   fail_for(path, "follow the link", ELOOP);
 }
 
-// So that a rename survives a power cut. Best effort: the new file is in place and whole by now,
-// and not every file system can flush a folder.
+// Makes a rename survive a power cut. Best effort: the new file is already complete, and not every
+// file system can flush a folder.
 void flush_folder(const fs::path& folder) noexcept {
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -66,6 +67,7 @@ void flush_folder(const fs::path& folder) noexcept {
   ::close(fd);
 }
 
+// open() that continues after a signal.
 int open_retrying(const char* path, int flags) {
   int fd = -1;
   do {
@@ -96,7 +98,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     if (fd_ < 0) fail_for(path_, "open for writing", errno);
     return;
   }
-  // A rename needs no right to the file itself, but who protected it meant it.
+  // A rename needs no permission on the file itself, but a write-protected file must stay.
   if (exists && ::access(path_.c_str(), W_OK) != 0) fail_for(path_, "replace the file", errno);
   target_ = follow_links(path_).string();
   open_temporary();
@@ -110,12 +112,12 @@ void AtomicFile::open_temporary() {
   std::error_code error;
   if (!folder.empty()) fs::create_directories(folder, error);
   if (error) fail_for(path_, "make its folder", error.value());
-  // A name of our own, not one made from the target's: that may already be as long as names can be.
+  // Not derived from the target's name, which may already have the maximum length.
   static std::atomic<unsigned> counter = 0;
   do {
     temporary_ = (folder / fmt::format(".toto-{}-{}.tmp", ::getpid(), counter++)).string();
     fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL);
-  } while (fd_ < 0 && errno == EEXIST);  // left by a killed process that had the same id
+  } while (fd_ < 0 && errno == EEXIST);  // left behind by a killed process with the same id
   if (fd_ < 0) fail_for(path_, "make a file in its folder", errno);
 }
 
@@ -153,7 +155,7 @@ void AtomicFile::commit(Flush flush) {
   if (fd_ < 0) fail(ErrorCode::internal, "{}: committed after its end", path_);
   const bool wait = flush == Flush::now && !temporary_.empty();
   if (wait && ::fsync(fd_) != 0) discard_and_fail("flush to disk", errno);
-  // Some file systems report a full disk only here. Interrupted, the file is closed all the same.
+  // Some file systems report a full disk only here. An interrupted close has closed the file.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) discard_and_fail("close", errno);
   if (temporary_.empty()) return;
   const fs::path folder = fs::path(target_).parent_path();  // after the rename nothing may fail
@@ -170,7 +172,7 @@ bool same_file(const std::string& a, const std::string& b) {
   if (fs::exists(status) && !fs::is_regular_file(status)) return false;
   if (fs::equivalent(a, b, error)) return true;
   if (fs::exists(status) || fs::exists(b, error)) return false;
-  // Files to be made have no identity yet, but the folders they will be in may.
+  // Files that do not exist yet have no identity; compare their resolved paths instead.
   const auto place = [&](const std::string& path) {
     return fs::weakly_canonical(fs::absolute(follow_links(path), error), error);
   };
@@ -187,7 +189,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   check_size(file.size());
   std::string text;
   std::size_t done = 0;
-  do {  // to the end, wherever it is by then; doubling keeps this linear for a growing file
+  do {  // the file may have grown since it was opened; doubling keeps this linear
     text.resize(std::max({2 * done, static_cast<std::size_t>(file.size()) + 1, kMinChunk}));
     done += file.read_at(done, std::as_writable_bytes(std::span(text)).subspan(done));
     check_size(done);

@@ -1,5 +1,5 @@
-// Output files appear whole or not at all: written to a temporary name in the same folder, flushed,
-// renamed. Errors are toto::Error: not_found (no such folder and it cannot be made), out_of_memory
+// Output files appear complete or not at all: they are written under a temporary name in the same
+// folder, flushed and renamed. Errors: not_found (the folder cannot be created), out_of_memory
 // (disk full), invalid_argument (not writable).
 #pragma once
 
@@ -9,18 +9,18 @@
 
 namespace toto::io {
 
-// Creates missing parent folders. On any failure the old file, if any, is untouched and the
-// temporary one removed.
+// Creates missing parent folders. On failure an existing file stays unchanged and the temporary one
+// is removed.
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
-// Whether commit() waits for the disk. What can be made again, and shows when it is torn, need not:
-// a power cut may then leave a file of the right name with holes.
+// Whether commit() waits for the disk. `later` is for files that can be recreated and that carry a
+// checksum: a power cut may leave one with holes.
 enum class Flush { now, later };
 
-// The same for output that does not fit in memory: write() as often as needed, then commit().
-// Destroyed without commit(), it leaves nothing behind. The new file keeps the old one's mode; a
-// symbolic link stays one, its target is replaced. What already exists and is no regular file
-// (/dev/null, a pipe) cannot be renamed over and is written directly.
+// Streaming version: call write() any number of times, then commit(). Without commit() the
+// destructor removes everything. The new file keeps the old one's mode; a symbolic link stays and
+// its target is replaced. An existing path that is not a regular file (/dev/null, a pipe) cannot be
+// renamed over and is written directly. Not thread-safe.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -37,16 +37,16 @@ class AtomicFile {
   [[noreturn]] void discard_and_fail(std::string_view action, int error);
 
   std::string path_;       // as the caller named it, for messages
-  std::string target_;     // what is replaced: `path_` with symbolic links followed
+  std::string target_;     // the file to replace: `path_` with symbolic links resolved
   std::string temporary_;  // empty when written directly
   int fd_ = -1;
 };
 
-// Whether two paths, however spelled and through whatever links, lead to one file: writing the one
-// would replace the other. Not so for devices and pipes, which hold nothing. Neither need exist.
+// Whether writing one path would replace the other, through any spelling and symbolic links. False
+// for devices and pipes. Neither file has to exist.
 bool same_file(const std::string& a, const std::string& b);
 
-// The whole of a regular file, at most `max_bytes`; folders, FIFOs and devices are refused.
+// Reads a whole regular file of at most `max_bytes`; folders, FIFOs and devices are refused.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 
 }  // namespace toto::io

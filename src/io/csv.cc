@@ -19,9 +19,9 @@
 namespace toto::io {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 18;  // as fast as any larger one
+constexpr std::size_t kBufferBytes = std::size_t{1} << 18;  // larger ones are not faster
 constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
-constexpr std::size_t kFirstBytes = std::size_t{1} << 14;  // doubles up to the above
+constexpr std::size_t kFirstBytes = std::size_t{1} << 14;  // doubles up to kHeadBytes
 static_assert(kBufferBytes > 2 * kMaxFieldBytes);
 
 // Owns the descriptor unless it is standard input.
@@ -68,7 +68,7 @@ TextInput::TextInput(ByteSource& source, std::string name)
   std::size_t size = 0;
   bool has_text = false;
   bool in_quotes = false;
-  for (bool has_line = false; !has_line && size < kHeadBytes;) {  // a pipe gives what it has
+  for (bool has_line = false; !has_line && size < kHeadBytes;) {  // a pipe may return few bytes
     if (size == head_.size()) head_.resize(std::max(kFirstBytes, 2 * size));
     const std::size_t got = source_.read(head_.data() + size, head_.size() - size);
     if (got == 0) break;
@@ -84,7 +84,7 @@ TextInput::TextInput(ByteSource& source, std::string name)
   head_.shrink_to_fit();
   const std::string_view start = std::string_view(head_).substr(0, 2);
   const bool marked = start == "\xFF\xFE" || start == "\xFE\xFF";
-  // Without a mark, one of the first two bytes is zero whenever the text begins in ASCII.
+  // UTF-16 without a byte order mark: one of the first two bytes of ASCII text is zero.
   const bool half_empty = start.size() == 2 && (start[0] == '\0') != (start[1] == '\0');
   if (marked || half_empty) {
     fail(ErrorCode::corrupt_file,
@@ -137,7 +137,7 @@ CsvReader::CsvReader(TextInput& input, char delimiter)
   }
 }
 
-// Keeps [begin_, end_), which is never more than a field of the largest size and so always fits.
+// Keeps [begin_, end_), which is at most one field of kMaxFieldBytes and therefore always fits.
 bool CsvReader::refill() {
   std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
   pos_ -= begin_;
@@ -148,6 +148,7 @@ bool CsvReader::refill() {
   return got > 0;
 }
 
+// The next byte without consuming it; -1 at the end of the input.
 int CsvReader::peek() {
   if (pos_ == end_) {
     begin_ = pos_;
@@ -178,6 +179,7 @@ bool CsvReader::next_row() {
   return false;
 }
 
+// The fast path: scans plain bytes in the buffer and refills it only at its end.
 bool CsvReader::next_field() {
   if (row_ended_) return false;
   line_ = next_line_;
@@ -198,7 +200,7 @@ bool CsvReader::next_field() {
   }
 }
 
-// At the byte that ended the run of plain ones, or at the end of the file.
+// Called at the byte that ended a run of plain bytes, or at the end of the file.
 bool CsvReader::finish_unquoted() {
   const std::string_view text(buffer_.get() + begin_, pos_ - begin_);
   field_ = trimmed(text);
@@ -223,6 +225,7 @@ bool CsvReader::finish_unquoted() {
   return true;
 }
 
+// Copies the field into unquoted_, because doubled quotes become single ones.
 bool CsvReader::read_quoted() {
   ++pos_;  // the opening quote
   unquoted_.clear();
@@ -302,58 +305,57 @@ bool to_float(double number, float& value) noexcept {
   return true;
 }
 
-Cell parse_cell(std::string_view text, float& value) noexcept {
+CellKind parse_cell(std::string_view text, float& value) noexcept {
   std::string_view digits = text;
   const bool signed_text = !digits.empty() && (digits[0] == '-' || digits[0] == '+');
   if (signed_text) digits.remove_prefix(1);
-  // from_chars also reads "inf" and "nan" and takes a minus, but no plus: a digit or point must
-  // lead.
+  // from_chars accepts "inf", "nan" and a minus but not a plus: require a digit or point first.
   if (digits.empty() || !(is_digit(digits[0]) || digits[0] == '.')) {
-    if (!signed_text && is_missing(text)) return Cell::missing;
+    if (!signed_text && is_missing(text)) return CellKind::missing;
     const bool infinite =
         equal_ignoring_case(digits, "inf") || equal_ignoring_case(digits, "infinity");
-    return infinite ? Cell::infinite : Cell::text;
+    return infinite ? CellKind::infinite : CellKind::text;
   }
   const char* const begin = digits.data();
   const char* const end = begin + digits.size();
   auto [stop, error] = std::from_chars(begin, end, value);
-  if (error == std::errc::result_out_of_range) {  // too large, or too small: a double tells which
+  if (error == std::errc::result_out_of_range) {  // too large or too small: a double shows which
     double wide = 0;
     error = std::from_chars(begin, end, wide).ec;
-    if (stop == end && (error != std::errc() || wide > 1)) return Cell::beyond_float;
+    if (stop == end && (error != std::errc() || wide > 1)) return CellKind::beyond_float;
     value = 0;
   }
   if (error != std::errc() || stop != end) {
     const bool has_comma = digits.find(',') != std::string_view::npos;
     const bool only_digits = digits.find_first_not_of("0123456789,.") == std::string_view::npos;
-    return has_comma && only_digits ? Cell::decimal_comma : Cell::text;
+    return has_comma && only_digits ? CellKind::decimal_comma : CellKind::text;
   }
   if (signed_text && text[0] == '-') value = -value;
-  return Cell::number;
+  return CellKind::number;
 }
 
 double exact_value(std::string_view text) noexcept {
-  if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take
-  double value = 0;                                  // stays 0 for what is too small for a double
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars does not accept it
+  double value = 0;                                  // stays 0 for numbers too small for a double
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
-std::string complaint(Cell cell, std::string_view text) {
+std::string complaint(CellKind cell, std::string_view text) {
   switch (cell) {
-    case Cell::infinite:
+    case CellKind::infinite:
       return fmt::format("{} is not finite, expected a number or an empty cell", quoted(text));
-    case Cell::beyond_float:
+    case CellKind::beyond_float:
       return fmt::format("{} is beyond float32, expected a magnitude of at most 3.4028235e38",
                          quoted(text));
-    case Cell::decimal_comma:
+    case CellKind::decimal_comma:
       return fmt::format(
           "{} has a decimal comma or thousands separator, expected a plain number such as 1234.5",
           quoted(text));
-    case Cell::missing:
+    case CellKind::missing:
       return fmt::format("{} is missing, expected a number", quoted(text));
-    case Cell::number:
-    case Cell::text:
+    case CellKind::number:
+    case CellKind::text:
       break;
   }
   return fmt::format("{} is text, expected a number or an empty cell", quoted(text));

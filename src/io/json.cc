@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace toto::io {
 namespace {
@@ -20,11 +19,11 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::string_view kWhitespace = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// simdjson chooses its code for this CPU on first use, allocating in functions that may not throw.
-// Done when the program starts, it cannot end a program that runs out of memory later.
+// simdjson selects its implementation on first use and allocates in noexcept functions. Doing it at
+// program start keeps a later out-of-memory condition from terminating the process.
 [[maybe_unused]] const bool kCodeChosen = !simdjson::get_active_implementation()->name().empty();
 
-// Where a string holds a control character, or else where the string that never ends begins.
+// Position of a control character inside a string, otherwise of the start of the unclosed string.
 std::size_t string_fault(std::string_view text) {
   std::size_t start = 0;
   bool in_string = false;
@@ -44,9 +43,10 @@ std::size_t string_fault(std::string_view text) {
 // ---------------------------------------------------------------------------------------- numbers
 
 struct NumberToken {
-  std::string_view whole, fraction, exponent;  // digits only, but for the exponent's sign
+  std::string_view whole, fraction, exponent;  // digits only, except for the exponent's sign
 };
 
+// Empty if the token is not a number by the grammar of RFC 8259.
 std::optional<NumberToken> split_number(std::string_view token) {
   std::size_t at = 0;
   const auto take = [&](std::string_view set) {
@@ -77,7 +77,8 @@ std::optional<NumberToken> split_number(std::string_view token) {
   return parts;
 }
 
-// For a number std::from_chars found out of range: too large, or so small that it rounds to zero?
+// For a number that std::from_chars reports out of range: true if too large, false if it rounds to
+// zero.
 bool is_huge(const NumberToken& parts) {
   const bool negative = parts.exponent.starts_with('-');
   const std::string_view digits = parts.exponent.substr(
@@ -98,6 +99,7 @@ bool is_huge(const NumberToken& parts) {
 
 // ----------------------------------------------------------------------------------------- parser
 
+// Converts one document; the values are checked while they are converted.
 class Parser {
  public:
   Parser(std::string_view text, std::string_view what, std::size_t max_values)
@@ -107,6 +109,7 @@ class Parser {
         scratch_(std::make_unique_for_overwrite<std::uint8_t[]>(text.size() +
                                                                 simdjson::SIMDJSON_PADDING)) {}
 
+  // simdjson reports errors lazily: the end of the document is checked after the conversion.
   Json parse() {
     if (text_.data() == nullptr) fail_for(simdjson::MEMALLOC);
     if (const auto error = parser_.iterate(text_).get(document_)) fail_for(error);
@@ -119,7 +122,7 @@ class Parser {
     } else if (first == '"') {
       root.kind = Json::Kind::string;
       root.string = unescaped(checked(document_.get_raw_json_string()));
-    } else {  // one scalar is the whole text: whatever follows it makes the token invalid
+    } else {  // a scalar is the whole text: anything after it makes the token invalid
       convert_scalar(view(), root);
       return root;
     }
@@ -146,7 +149,7 @@ class Parser {
     return static_cast<std::size_t>(place - text_.data());
   }
 
-  // Where simdjson is now: at what it found wrong, or the token after it.
+  // simdjson's current position: the invalid token or the one after it.
   std::size_t here() {
     const char* place = nullptr;
     const bool inside = document_.current_location().get(place) == simdjson::SUCCESS;
@@ -162,7 +165,7 @@ class Parser {
       fail(ErrorCode::corrupt_file, "{}: {} bytes of JSON, expected less than 4 GB", what_,
            text_.size());
     }
-    // First of all, because simdjson may trip over the consequences: UTF-16 is full of zero bytes.
+    // Checked first, because simdjson reports a consequence: UTF-16 text is full of zero bytes.
     const std::size_t invalid = first_invalid_utf8(view());
     if (invalid < text_.size()) {
       fail_at(invalid, "this byte is not valid UTF-8; save the file as UTF-8");
@@ -189,7 +192,7 @@ class Parser {
     return value;
   }
 
-  // In a buffer of our own: simdjson does not notice when it gets no memory for its.
+  // Uses its own buffer: simdjson does not check whether the allocation of its buffer succeeded.
   std::string_view unescaped(ondemand::raw_json_string string) {
     std::uint8_t* end = scratch_.get();
     std::string_view text;
@@ -205,7 +208,7 @@ class Parser {
       fail_at(position_of(token.begin()), "more than {} values; expected a smaller document",
               max_values_);
     }
-    switch (*token.data()) {  // readable even at the end: the text is padded
+    switch (*token.data()) {  // readable at the end as well: the text is padded
       case '{':
         return convert(checked(value.get_object()), json, depth + 1);
       case '[':
@@ -214,7 +217,7 @@ class Parser {
         json.kind = Json::Kind::string;
         json.string = unescaped(checked(value.get_raw_json_string()));
         return;
-      default:  // the enclosing loop steps over what is not consumed here
+      default:  // the enclosing loop skips tokens that are not consumed here
         return convert_scalar(token, json);
     }
   }
@@ -225,6 +228,7 @@ class Parser {
     for (auto item : items) convert(checked(item), json.array.emplace_back(), depth);
   }
 
+  // Positions of the keys are kept for the error about a duplicate.
   void convert(ondemand::object fields, Json& json, int depth) {
     check_depth(depth);
     json.kind = Json::Kind::object;
@@ -244,7 +248,7 @@ class Parser {
     fail_at(here(), "nested deeper than {} levels", kMaxJsonDepth);
   }
 
-  // By sorting, not by hashing: a file cannot be made on which this is slow.
+  // Sorts instead of hashing, so that no crafted file makes this slow.
   void check_unique(const std::vector<Json::Member>& members,
                     const std::vector<std::size_t>& positions) {
     std::vector<std::pair<std::string_view, std::size_t>> keys;
@@ -255,10 +259,11 @@ class Parser {
     const auto twice = std::adjacent_find(
         keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice == keys.end()) return;
-    fail_at(std::next(twice)->second, "the key {} stands twice in one object",
+    fail_at(std::next(twice)->second, "duplicate key {}; expected each key once",
             quoted(twice->first));
   }
 
+  // Integers keep 64 bits; -0 and anything beyond int64 become reals.
   void convert_scalar(std::string_view token, Json& json) {
     const std::size_t position = position_of(token.begin());
     token = token.substr(0, token.find_last_not_of(kWhitespace) + 1);
@@ -292,7 +297,7 @@ class Parser {
   std::string_view what_;
   std::size_t max_values_;
   std::size_t num_values_ = 0;
-  std::unique_ptr<std::uint8_t[]> scratch_;  // holds the longest string there can be
+  std::unique_ptr<std::uint8_t[]> scratch_;  // large enough for the longest possible string
   ondemand::parser parser_;
   ondemand::document document_;
 };

@@ -1,9 +1,11 @@
-// JSON in (simdjson behind one door) and out. Input is hostile: every limit is checked, duplicate
-// keys are refused, the error says where.
+// Reads JSON (the only user of simdjson) and writes it. Input is untrusted: every limit is checked,
+// duplicate keys are refused, errors name line and column.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +13,7 @@
 
 namespace toto::io {
 
-// A parsed value. Numbers keep whether they were written as integers; objects keep their order.
+// A parsed value. Integers and reals are distinguished by their spelling; objects keep their order.
 class Json {
  public:
   enum class Kind { null, boolean, integer, real, string, array, object };
@@ -19,7 +21,7 @@ class Json {
 
   Kind kind = Kind::null;
   bool boolean = false;
-  std::int64_t integer = 0;  // an integer beyond int64 is of kind real
+  std::int64_t integer = 0;  // integers beyond int64 have kind real
   double real = 0;           // also set for integers
   std::string string;
   std::vector<Json> array;
@@ -29,15 +31,15 @@ class Json {
   const Json* find(std::string_view key) const;  // nullptr if absent or not an object
 };
 
-// Named as the parts of a std::pair, which cannot hold a type that is not yet complete.
+// Members named as in std::pair, which cannot hold an incomplete type.
 struct Json::Member {
   std::string first;
   Json second;
 };
 
 inline constexpr int kMaxJsonDepth = 64;
-// A value takes about 100 bytes here but may be one byte of text, so the number of values, not the
-// length of the text, bounds the memory: 4 million are 400 MB.
+// A value takes about 100 bytes in memory but as little as one byte of text, so the number of
+// values bounds the memory, not the length of the text: 4 million values are 400 MB.
 inline constexpr std::size_t kMaxJsonValues = 4'000'000;
 
 // `what` names the text in errors ("config.json"). Refuses duplicate keys, depth over 64, more
@@ -46,24 +48,23 @@ inline constexpr std::size_t kMaxJsonValues = 4'000'000;
 Json parse_json(std::string_view text, std::string_view what,
                 std::size_t max_values = kMaxJsonValues);
 
-// Values to be written. A whole number below 10^15 is of kind integer.
+// Values to write. A whole number below 10^15 has kind integer.
 Json json_text(std::string_view text);
 Json json_number(double number);
 Json json_toggle(bool on);
 Json json_names();  // an empty array
 
-// A value in the same way: "an array of 3", "-1", ...
+// A value for an error message: "an array of 3", "-1", ...
 std::string described(const Json& value);
 
 enum class JsonLayout {
-  indented,  // two spaces a level; arrays of numbers stay on one line
+  indented,  // two spaces per level; arrays of numbers stay on one line
   compact,   // one line, no spaces
 };
 
-// Writes JSON into a string. Floats appear in the shortest form that reads back the same; NaN and
-// infinities become null. The output is valid whatever the strings hold: a byte that is not UTF-8
-// becomes U+FFFD. Calls that do not form a document (a value without its key, a missing end) are
-// mistakes of the caller: Error(internal).
+// Writes JSON into a string. Floats use the shortest text that reads back as the same value; NaN
+// and infinities become null. The output is always valid: bytes that are not UTF-8 become U+FFFD.
+// Calls that do not form a document (a value without its key, a missing end) are Error(internal).
 class JsonWriter {
  public:
   explicit JsonWriter(JsonLayout layout = JsonLayout::indented) : layout_(layout) {}
@@ -88,11 +89,11 @@ class JsonWriter {
     return key(name).value(item);
   }
   std::string take();  // the document, ending in a newline; the writer is empty again
-  // The text so far; the document goes on. For documents too large to stand in memory as one.
+  // Removes and returns the text so far; the document continues. For documents larger than memory.
   std::string drain() { return std::exchange(text_, {}); }
 
  private:
-  struct Level {
+  struct OpenBracket {
     bool is_object;
     bool has_items;
     bool inline_items;  // an array that has held only numbers so far
@@ -107,8 +108,12 @@ class JsonWriter {
 
   JsonLayout layout_;
   std::string text_;
-  std::vector<Level> levels_;
+  std::vector<OpenBracket> levels_;
   bool after_key_ = false;
 };
+
+// A field that is null without a text: none, or an empty one.
+void write_text(JsonWriter& json, std::string_view name, const std::optional<std::string>& text);
+void write_texts(JsonWriter& json, std::string_view name, std::span<const std::string> texts);
 
 }  // namespace toto::io

@@ -45,7 +45,7 @@ std::string described(const Json& json) {
       return json.boolean ? "true" : "false";
     case Json::Kind::integer:
       return fmt::format("{}", json.integer);
-    case Json::Kind::real:  // said, because 2.0 is shown as 2
+    case Json::Kind::real:  // named as such, because 2.0 prints as 2
       return fmt::format("the real number {}", json.real);
     case Json::Kind::string:
       return quoted(json.string);
@@ -63,8 +63,9 @@ void JsonWriter::new_line() {
   text_.append(2 * levels_.size(), ' ');
 }
 
+// Arrays of numbers stay on one line, everything else starts a new one.
 void JsonWriter::start_item(bool on_same_line) {
-  Level& level = levels_.back();
+  OpenBracket& level = levels_.back();
   if (level.has_items) text_ += ',';
   if (!on_same_line) {
     new_line();
@@ -74,12 +75,12 @@ void JsonWriter::start_item(bool on_same_line) {
   level.has_items = true;
 }
 
-// What stands between the value to come and the one before it.
+// Writes the comma and white space before the next value.
 void JsonWriter::separate(bool is_number) {
   if (after_key_) {
     after_key_ = false;
   } else if (!levels_.empty()) {
-    Level& level = levels_.back();
+    OpenBracket& level = levels_.back();
     if (level.is_object) fail(ErrorCode::internal, "JSON writer: a value in an object has no key");
     level.inline_items = level.inline_items && is_number;
     start_item(level.inline_items);
@@ -98,7 +99,7 @@ void JsonWriter::end(bool is_object) {
   if (levels_.empty() || levels_.back().is_object != is_object || after_key_) {
     fail(ErrorCode::internal, "JSON writer: an end that matches no begin");
   }
-  const Level level = levels_.back();
+  const OpenBracket level = levels_.back();
   levels_.pop_back();
   if (level.has_items && !level.inline_items) new_line();
   text_ += is_object ? '}' : ']';
@@ -193,7 +194,7 @@ JsonWriter& JsonWriter::value(const Json& tree) {
 }
 
 JsonWriter& JsonWriter::null() {
-  separate(true);  // a missing number does not break its array over lines
+  separate(true);  // a missing number does not break its array into several lines
   text_ += "null";
   return *this;
 }
@@ -204,6 +205,17 @@ std::string JsonWriter::take() {
   }
   text_ += '\n';
   return std::exchange(text_, {});
+}
+
+void write_text(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
+  json.key(name);
+  text && !text->empty() ? json.value(*text) : json.null();
+}
+
+void write_texts(JsonWriter& json, std::string_view name, std::span<const std::string> texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
 }
 
 }  // namespace toto::io

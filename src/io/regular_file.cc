@@ -13,6 +13,7 @@
 namespace toto::io {
 namespace {
 
+// For error messages.
 std::string_view kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a FIFO";
@@ -45,13 +46,13 @@ RegularFile::RegularFile(const std::string& path) : path_(path) {
   if (path.find('\0') != std::string::npos) {
     fail(ErrorCode::not_found, "{}: no such file: its name holds a zero byte", path.c_str());
   }
-  // O_NONBLOCK: opening a FIFO nobody writes to would wait for ever. It changes nothing for files.
+  // O_NONBLOCK: opening a FIFO without a writer would block forever. No effect on regular files.
   fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (fd_ < 0) fail_open(path, errno);
   struct stat status{};
   const bool known = ::fstat(fd_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
-    ::close(fd_);  // a constructor that throws runs no destructor
+    ::close(fd_);  // the destructor does not run when a constructor throws
     fail(ErrorCode::corrupt_file, "{}: is {}, expected a regular file", path,
          known ? kind_of(status.st_mode) : "unreadable");
   }

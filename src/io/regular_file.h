@@ -1,4 +1,4 @@
-// Reading files someone else may have put there: only regular ones, never blocking.
+// Reads untrusted files: regular files only, without blocking.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace toto::io {
 
-// What changes when a file is written to, replaced or touched.
+// Identity and times of a file. Writing, replacing or touching the file changes at least one.
 struct FileStamp {
   std::uint64_t device = 0, inode = 0, size = 0;
-  std::int64_t modified_ns = 0;  // since 1970; anyone may set it
-  std::int64_t changed_ns = 0;   // of contents, mode, owner or stamp; only the system sets it
+  std::int64_t modified_ns = 0;  // since 1970; programs can set it
+  std::int64_t changed_ns = 0;   // of contents, mode, owner or times; only the kernel sets it
   std::uint32_t owner = 0;
   bool operator==(const FileStamp&) const = default;
 };
 
-// Why open() said no, by its errno: a clear line for whoever named the path.
+// Throws the error that explains a failed open() by its errno.
 [[noreturn]] void fail_open(const std::string& path, int error);
 
-// A regular file open for reading. Movable. Reading is const and safe from several threads.
+// A regular file open for reading; owns the descriptor. Movable. Reading is const and thread-safe.
 class RegularFile {
  public:
   RegularFile() = default;  // no file: any read fails
@@ -33,9 +33,9 @@ class RegularFile {
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }  // when it was opened
   FileStamp stamp() const;                      // as it is now
-  int descriptor() const { return fd_; }        // for mapping it; stays this object's
+  int descriptor() const { return fd_; }        // for mmap; still owned by this object
 
-  // Fills `dst` from byte `offset` on; returns how many bytes there were, fewer only at the end.
+  // Reads from byte `offset` into `dst`; returns the bytes read, fewer only at the end of the file.
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> dst) const;
 
  private:

@@ -13,7 +13,7 @@
 namespace toto::io {
 namespace {
 
-constexpr std::uint64_t kPrefix = 8;               // bytes of the header's length
+constexpr std::uint64_t kPrefix = 8;               // bytes of the length field
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr std::size_t kMaxName = 4096;             // bytes
 constexpr std::size_t kMaxDimensions = 64;
@@ -39,7 +39,7 @@ constexpr std::array<TypeName, 13> kTypes = {{{"F64", TensorType::f64, 8},
                                               {"U8", TensorType::u8, 1},
                                               {"BOOL", TensorType::boolean, 1}}};
 
-// Types the format has and this engine has no use for.
+// Types of the format that this engine does not read.
 constexpr std::array<std::string_view, 7> kOtherTypes = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3",
                                                          "F6_E3M2", "F4",      "C64"};
 
@@ -49,6 +49,7 @@ const TypeName& row_of(TensorType type) {
 
 // ----------------------------------------------------------------------------------------- header
 
+// Guesses from the first bytes what the file really is.
 std::string_view likely_cause(std::string_view prefix) {
   if (prefix.starts_with("version ")) {
     return "it looks like a Git LFS pointer: fetch the file itself with git lfs pull";
@@ -59,7 +60,7 @@ std::string_view likely_cause(std::string_view prefix) {
   return "it is not a safetensors file, or was cut off";
 }
 
-// The header's length, once it is known to lie in the file.
+// The header's length in bytes, checked against the size of the file.
 std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
                             const std::string& path) {
   if (file_size < kPrefix || prefix.size() < kPrefix) {
@@ -71,7 +72,7 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
   if (length == 0) {
     fail(ErrorCode::corrupt_file, "{}: the header's length is 0; {}", path, likely_cause(prefix));
   }
-  if (length > file_size - kPrefix) {  // never length + 8: that may wrap
+  if (length > file_size - kPrefix) {  // length + 8 could overflow
     fail(ErrorCode::corrupt_file, "{}: the header's length is {}, but only {} bytes follow; {}",
          path, length, file_size - kPrefix, likely_cause(prefix));
   }
@@ -82,7 +83,7 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
   return length;
 }
 
-// One tensor's entry. `data_begin` is where the data section begins in the file.
+// Checks and converts header entries. `data_begin` is the file offset of the data section.
 class TensorParser {
  public:
   TensorParser(const std::string& path, std::uint64_t data_begin, std::uint64_t data_size)
@@ -150,6 +151,7 @@ class TensorParser {
     return shape;
   }
 
+  // Offsets are relative to the data section and must match type and shape exactly.
   void parse_offsets(const Json& json, TensorInfo& info) const {
     if (json.kind != Json::Kind::array || json.array.size() != 2) {
       fail_tensor("its data_offsets is {}, expected an array of 2", described(json));
@@ -185,7 +187,7 @@ class TensorParser {
   std::string name_;  // of the tensor being parsed
 };
 
-// `tensors`, in file order, must cover the data section without holes, overlaps or a rest.
+// `tensors`, in file order, must cover the data section exactly: no holes, overlaps or rest.
 void check_tiling(const std::vector<TensorInfo>& tensors, std::uint64_t data_begin,
                   std::uint64_t file_size, const std::string& path) {
   std::uint64_t end = data_begin;
@@ -223,7 +225,7 @@ std::uint64_t TensorInfo::num_elements() const {
 std::optional<std::uint64_t> byte_size(TensorType type, std::span<const std::int64_t> shape) {
   std::uint64_t bytes = size_of(type);
   for (const std::int64_t size : shape) {
-    // Zeros are left out, so that [2^40, 2^40, 0] is too large as well: strides over it would wrap.
+    // Zeros are skipped, so that [2^40, 2^40, 0] is too large as well: its strides would overflow.
     if (size < 0 || (size > 0 && __builtin_mul_overflow(bytes, size, &bytes))) return {};
   }
   return std::ranges::find(shape, 0) != shape.end() ? 0 : bytes;
@@ -233,6 +235,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// Tensors are sorted by position for the tiling check, and indexed by name for find().
 Safetensors Safetensors::parse_header(std::string_view prefix, std::uint64_t file_size,
                                       const std::string& path) {
   const std::uint64_t length = header_length(prefix, file_size, path);

@@ -1,5 +1,5 @@
-// The safetensors container, read as if the file were hostile: nothing the header says is believed
-// before it is checked (tests/safetensors_test.cc lists what is refused, and how).
+// The safetensors container. Files are untrusted: every header field is checked before use
+// (tests/io/safetensors_test.cc lists what is refused, and how).
 //
 // Tensor data is read with pread, not mapped: a file truncated or replaced while in use gives a
 // short read and an error instead of SIGBUS, and memory holds only the tensor being converted.
@@ -34,19 +34,19 @@ struct TensorInfo {
   std::uint64_t num_elements() const;  // the product of `shape`
 };
 
-// Bytes the tensor's data takes; nothing if a dimension is negative or the product does not fit.
+// Bytes of the tensor's data; empty if a dimension is negative or the product overflows 64 bits.
 std::optional<std::uint64_t> byte_size(TensorType type, std::span<const std::int64_t> shape);
 
 // "[768, 64]"
 std::string shape_text(std::span<const std::int64_t> shape);
 
-// One open file. Movable. Reading is const and safe from several threads.
+// One open file. Movable. Reading is const and thread-safe.
 class Safetensors {
  public:
-  // Error: corrupt_file, not_found, or unsupported for a tensor type we do not know how to read.
+  // Error: corrupt_file, not_found, or unsupported for a tensor type this engine does not read.
   static Safetensors open(const std::string& path);
-  // The header parser alone, on a buffer holding at least the header of a file of `file_size`
-  // bytes: what the fuzz target calls. `path` is for messages; tensor data cannot be read.
+  // Parses the header only, from a buffer that holds at least the header of a file of `file_size`
+  // bytes. `path` is for messages; tensor data cannot be read from the result.
   static Safetensors parse_header(std::string_view prefix, std::uint64_t file_size,
                                   const std::string& path);
 
@@ -59,7 +59,7 @@ class Safetensors {
   const std::string* metadata(std::string_view key) const;  // nullptr if absent
 
   // Elements [first, first + dst.size()) converted to float. F32, F16 and BF16 only. NaN and Inf
-  // are refused with the tensor's name and index: a network with one cannot answer.
+  // are refused with the tensor's name and index: a network with one computes only NaN.
   void read_floats(const TensorInfo& tensor, std::uint64_t first, std::span<float> dst) const;
   // Raw bytes of the whole tensor; dst.size() must equal tensor.bytes.
   void read_bytes(const TensorInfo& tensor, std::span<std::byte> dst) const;
@@ -78,9 +78,9 @@ class Safetensors {
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
-// Writes a file tensor by tensor, so that a large model never stands in memory twice. Declare all
-// tensors first, then append their data in the declared order. What it writes, Safetensors reads:
-// names, shapes and sizes are checked by the same code.
+// Writes a file tensor by tensor, so memory never holds a whole model. Declare all tensors first,
+// then append their data in the declared order. Names, shapes and sizes are checked by the reader's
+// own code.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::string& path,
@@ -95,19 +95,18 @@ class SafetensorsWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// The weights of a model folder: model.safetensors, or the shards model.safetensors.index.json
-// names (plain file names only, no folders).
+// The weights of a model folder: model.safetensors, or the shards that model.safetensors.index.json
+// lists (plain file names only, no folders). Reading is const and thread-safe.
 class WeightFiles {
  public:
   static WeightFiles open(const std::string& folder);
-  struct Entry {
+  struct StoredTensor {
     const Safetensors* file;
     const TensorInfo* tensor;
   };
-  std::vector<Entry> entries() const;  // valid as long as this object
-  std::uint64_t total_bytes() const;   // of the files
-  std::string sha256()
-      const;  // of the one file, or of the shards one after the other, in index order
+  std::vector<StoredTensor> entries() const;  // valid as long as this object
+  std::uint64_t total_bytes() const;          // of all files
+  std::string sha256() const;                 // of the files concatenated in index order
   const std::string* metadata(std::string_view key) const;  // of the first file
   const std::vector<Safetensors>& files() const { return files_; }
 

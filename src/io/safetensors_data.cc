@@ -1,4 +1,4 @@
-// Tensor data in and out; the header's parser is in safetensors.cc.
+// Reads and writes tensor data; the header parser is in safetensors.cc.
 #include <algorithm>
 #include <bit>
 
@@ -39,7 +39,7 @@ std::size_t first_non_finite(std::span<const float> values) {
   const auto is_bad = [](float value) {
     return (std::bit_cast<std::uint32_t>(value) & kFloatExponent) == kFloatExponent;
   };
-  bool any = false;  // first without a way out, which the compiler turns into vector code
+  bool any = false;  // no early exit, so that the compiler vectorises the loop
   for (const float value : values) any = any | is_bad(value);
   if (!any) return values.size();
   return static_cast<std::size_t>(std::ranges::find_if(values, is_bad) - values.begin());
@@ -56,6 +56,7 @@ void Safetensors::read_exactly(std::uint64_t offset, std::span<std::byte> dst,
        offset + done, file_size_);
 }
 
+// Converts chunk by chunk, so that memory holds at most 1 MB of half-precision data.
 void Safetensors::read_floats(const TensorInfo& tensor, std::uint64_t first,
                               std::span<float> dst) const {
   const std::string part = fmt::format("tensor {}", quoted(tensor.name));

@@ -28,7 +28,7 @@ alignas(16) constexpr std::array<std::uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-using State = std::array<std::uint32_t, 8>;
+using HashState = std::array<std::uint32_t, 8>;
 
 // ---------------------------------------------------------------------------------------- portable
 
@@ -38,10 +38,10 @@ std::uint32_t load_big_endian(const std::byte* at) {
   return std::endian::native == std::endian::little ? __builtin_bswap32(word) : word;
 }
 
-// One round. Instead of moving the eight words down by one, `kStep` says how far they have moved,
-// so that after inlining nothing moves at all.
+// One round. The eight words are addressed relative to `kStep` instead of being rotated, so after
+// inlining no word moves between registers.
 template <int kStep>
-[[gnu::always_inline]] inline void round(State& s, std::uint32_t word_and_constant) {
+[[gnu::always_inline]] inline void round(HashState& s, std::uint32_t word_and_constant) {
   constexpr auto kAt = [](int i) { return static_cast<std::size_t>((i - kStep) & 7); };
   const std::uint32_t a = s[kAt(0)], b = s[kAt(1)], c = s[kAt(2)];
   const std::uint32_t e = s[kAt(4)], f = s[kAt(5)], g = s[kAt(6)];
@@ -65,18 +65,18 @@ template <int kWord>
 }
 
 template <int... kSteps>
-[[gnu::always_inline]] inline void sixteen_rounds(State& s, std::array<std::uint32_t, 16>& w,
+[[gnu::always_inline]] inline void sixteen_rounds(HashState& s, std::array<std::uint32_t, 16>& w,
                                                   const std::uint32_t* constants, bool first,
                                                   std::integer_sequence<int, kSteps...>) {
   (round<kSteps>(s, constants[kSteps] + (first ? w[kSteps] : schedule<kSteps>(w))), ...);
 }
 
-void compress_portable(State& state, const std::byte* blocks, std::size_t count) noexcept {
+void compress_portable(HashState& state, const std::byte* blocks, std::size_t count) noexcept {
   constexpr auto kSixteen = std::make_integer_sequence<int, 16>();
   for (; count > 0; --count, blocks += 64) {
     std::array<std::uint32_t, 16> w;
     for (std::size_t i = 0; i < 16; ++i) w[i] = load_big_endian(blocks + 4 * i);
-    State s = state;
+    HashState s = state;
     sixteen_rounds(s, w, kRound.data(), true, kSixteen);
     for (std::size_t i = 16; i < 64; i += 16) {
       sixteen_rounds(s, w, kRound.data() + i, false, kSixteen);
@@ -87,8 +87,8 @@ void compress_portable(State& state, const std::byte* blocks, std::size_t count)
 
 // ---------------------------------------------------------------------- the CPU's own instructions
 //
-// The one place outside src/kernels with intrinsics: hashing 600 MB of weights takes 0.4 s instead
-// of 2.5 s, which is most of the time a model takes to load.
+// The only intrinsics outside src/kernels: hashing 600 MB of weights takes 0.4 s instead of 2.5 s,
+// which is most of the time needed to load a model.
 
 #if defined(__x86_64__)
 
@@ -98,10 +98,11 @@ bool cpu_has_sha() noexcept {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
 }
 
-[[gnu::target("sha,sse4.1")]] void compress_with_instructions(State& state, const std::byte* blocks,
+[[gnu::target("sha,sse4.1")]] void compress_with_instructions(HashState& state,
+                                                              const std::byte* blocks,
                                                               std::size_t count) noexcept {
   const auto load = [](const void* at) { return _mm_loadu_si128(static_cast<const __m128i*>(at)); };
-  // The instructions want the words as ABEF and CDGH, highest first.
+  // The instructions expect the words as ABEF and CDGH, highest first.
   const __m128i dcba = load(&state[0]);
   const __m128i hgfe = load(&state[4]);
   const __m128i cdab = _mm_shuffle_epi32(dcba, 0xB1);
@@ -142,7 +143,8 @@ bool cpu_has_sha() noexcept {
 
 bool cpu_has_sha() noexcept { return false; }
 
-void compress_with_instructions(State& state, const std::byte* blocks, std::size_t count) noexcept {
+void compress_with_instructions(HashState& state, const std::byte* blocks,
+                                std::size_t count) noexcept {
   compress_portable(state, blocks, count);
 }
 

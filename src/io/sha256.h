@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): what a model's weights are known by.
+// SHA-256 (FIPS 180-4), used to identify weights, configs and inputs.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 
 namespace toto::io {
 
+// Not thread-safe.
 class Sha256 {
  public:
   enum class Code { automatic, portable, instructions };  // instructions: the CPU's own, x86 only
@@ -18,17 +19,17 @@ class Sha256 {
   static bool has_instructions() noexcept;
 
   void update(std::span<const std::byte> bytes) noexcept;
-  std::string hex_digest();  // 64 characters; starts afresh
+  std::string hex_digest();  // 64 characters; resets the hash
 
  private:
-  using State = std::array<std::uint32_t, 8>;
+  using HashState = std::array<std::uint32_t, 8>;
   static constexpr std::size_t kBlock = 64;
 
   void compress(const std::byte* blocks, std::size_t count) noexcept;
   void reset() noexcept;
 
   bool use_instructions_;
-  State state_;
+  HashState state_;
   std::uint64_t length_;  // bytes so far
   alignas(16) std::array<std::byte, kBlock> pending_;
 };

@@ -1,4 +1,4 @@
-// A model folder's weights: one file, or the shards an index names.
+// The weights of a model folder: one file, or the shards listed by an index.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -21,7 +21,7 @@ constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr std::size_t kMaxIndex = 100'000'000;  // bytes, as for a header
 constexpr std::size_t kMaxFileName = 255;
 
-// A hostile index must not lead out of the folder, nor its names into the terminal.
+// Keeps an untrusted index from naming files outside the folder or printing control characters.
 bool is_plain_name(std::string_view name) {
   const auto is_odd = [](unsigned char c) {
     return c < 0x20 || c == 0x7F || c == '/' || c == '\\';
@@ -30,7 +30,7 @@ bool is_plain_name(std::string_view name) {
          std::ranges::none_of(name, is_odd);
 }
 
-// What the index says: which tensor is in which shard.
+// The parsed index: which tensor is in which shard.
 struct Index {
   std::string path;
   std::vector<std::string> shards;                           // in order of first mention
@@ -38,6 +38,7 @@ struct Index {
   std::optional<double> total_size;                          // bytes of tensor data
 };
 
+// Shards are numbered in the order of their first mention, which is the order of the hash.
 Index read_index(const std::string& path) {
   const Json root = parse_json(read_file(path, kMaxIndex), path);
   const Json* map = root.find("weight_map");
@@ -67,7 +68,7 @@ Index read_index(const std::string& path) {
   return index;
 }
 
-// Every tensor of the shards is where the index says, and the index names no other.
+// Every tensor must be in the shard the index names, and the index must not name others.
 void check_shards(const Index& index, const std::vector<Safetensors>& files) {
   std::size_t num_tensors = 0;
   std::uint64_t bytes = 0;
@@ -129,8 +130,8 @@ WeightFiles WeightFiles::open(const std::string& folder) {
   return weights;
 }
 
-std::vector<WeightFiles::Entry> WeightFiles::entries() const {
-  std::vector<Entry> entries;
+std::vector<WeightFiles::StoredTensor> WeightFiles::entries() const {
+  std::vector<StoredTensor> entries;
   for (const Safetensors& file : files_) {
     for (const TensorInfo& tensor : file.tensors()) {
       entries.push_back({.file = &file, .tensor = &tensor});

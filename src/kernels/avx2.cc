@@ -14,7 +14,8 @@ namespace toto::kernels::avx2 {
 
 inline constexpr Isa kIsa = Isa::avx2;
 inline constexpr char kName[] = "avx2";
-// Times a panel: the sums the register file has room for. Integers need a register more each time.
+// Rows per tile: kTileRows x kPanel sums fit into the 16 registers. Integer products need one more
+// register per row.
 inline constexpr int kTileRows = 3;
 inline constexpr int kIntTileRows = 2;
 

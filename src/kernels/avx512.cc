@@ -14,7 +14,7 @@ namespace toto::kernels::avx512 {
 
 inline constexpr Isa kIsa = Isa::avx512;
 inline constexpr char kName[] = "avx512";
-// Times a panel: the sums the register file has room for.
+// Rows per tile: kTileRows x kPanel sums fit into the 32 registers.
 inline constexpr int kTileRows = TOTO_SMALL_TILES ? 3 : 12;
 inline constexpr int kIntTileRows = kTileRows;
 

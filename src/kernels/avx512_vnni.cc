@@ -1,5 +1,5 @@
-// AVX-512 where the CPU multiplies and adds pairs of int16 in one instruction. The sums are exact:
-// the same bits as without.
+// AVX-512 with VNNI, which multiplies and adds pairs of int16 in one instruction. Integer sums are
+// exact, so the bits equal those of avx512.cc.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ namespace toto::kernels::avx512_vnni {
 
 inline constexpr Isa kIsa = Isa::avx512;
 inline constexpr char kName[] = "avx512 with vnni";
-// Times a panel: the sums the register file has room for.
+// Rows per tile: kTileRows x kPanel sums fit into the 32 registers.
 inline constexpr int kTileRows = TOTO_SMALL_TILES ? 3 : 12;
 inline constexpr int kIntTileRows = kTileRows;
 

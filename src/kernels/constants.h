@@ -1,4 +1,4 @@
-// Constants that every instruction set must share to give the same bits.
+// Constants shared by all instruction sets, so that they compute the same bits.
 #pragma once
 
 namespace toto::kernels {
@@ -21,12 +21,12 @@ inline constexpr float kExpPoly[kExpTerms] = {0x1.a01a02p-13f,
                                               1.0f,
                                               1.0f};
 
-// Rows quantised to int16. A group whose largest value is below kNothing becomes zeros: the factor
-// for it would overflow.
+// Rows quantised to int16. A group whose largest magnitude is below kSmallestGroup becomes zeros:
+// its factor kLargestInt16 / largest would overflow.
 inline constexpr float kLargestInt16 = 32767;
-inline constexpr float kNothing = 1e-30f;
+inline constexpr float kSmallestGroup = 1e-30f;
 
-// The weights of a norm without any.
+// The weights of a norm that has none.
 inline constexpr float kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 // log(1 + f) = f - f^2 / 2 + f^3 P(f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], a Chebyshev fit with a

@@ -57,6 +57,7 @@ bool isa_available(Isa isa) noexcept {
   return isa == Isa::automatic || (row != nullptr && row->available());
 }
 
+// Rows are ordered by speed, so the last available one is the best.
 Isa best_isa() noexcept {
   return std::find_if(kRows.rbegin(), kRows.rend(),
                       [](const IsaRow& row) { return row.available(); })

@@ -1,12 +1,12 @@
 // The packed matrix product over Vec. Included like kernels.inl, before it.
 //
-// A tile is kRows rows and a panel's columns, whole, so that the weights are one stream; its
-// running sums stay in registers. Loops over rows and vectors are expanded by constant index: a
-// compiler that sees an array and a loop keeps the sums on the stack instead.
+// A tile is kRows rows times all columns of a panel, so the weights are one stream; its running
+// sums stay in registers. Loops over rows and vectors are expanded by constant index: given an
+// array and a loop, compilers keep the sums on the stack instead.
 //
-// Many rows go through a panel in chunks of terms: while all tiles of a block of rows use a chunk,
-// it stays in the first-level cache, the next one is fetched, and weights that are not float32 are
-// widened once for all. Between chunks the tiles' sums wait in RowSums.
+// Many rows pass through a panel in chunks of terms: while all tiles of a block of rows use a
+// chunk, it stays in the first-level cache, the next chunk is prefetched, and weights that are not
+// float32 are widened once for all tiles. Between chunks the tiles' sums are stored in RowSums.
 
 template <int kValue>
 struct Constant {
@@ -29,13 +29,12 @@ TOTO_INLINE void expand(Constants<kIndices...>, const Function& function) {
 }
 
 inline constexpr int kVectors = kPanel / Vec::kLanes;
-inline constexpr int kUnrolled =
-    TOTO_SMALL_TILES ? 2 : 8;  // terms between two looks at the loop's end
+inline constexpr int kUnrolled = TOTO_SMALL_TILES ? 2 : 8;  // terms per loop iteration
 inline constexpr int kCacheLine = 64;
-inline constexpr int kRowBlock = 96;     // rows whose sums wait together
+inline constexpr int kRowBlock = 96;     // rows whose sums are stored together: 24 KB
 inline constexpr int kChunkTerms = 128;  // a multiple of every sum_block
 
-// Weights of the vector of columns `kVector` of a panel's row.
+// Weights of columns [kVector * kLanes, (kVector + 1) * kLanes) of one term.
 template <int kVector>
 TOTO_INLINE Vec load_columns(const float* row) {
   return load(row + kVector * Vec::kLanes);
@@ -47,14 +46,14 @@ TOTO_INLINE Vec load_columns(const Bf16* row) {
   return kVector < kPairs ? load_first(pairs) : load_second(pairs);
 }
 
-// Totals of one row and panel, and what rounding kept out of them.
+// Totals of one row and panel, and the rounding errors still to be added.
 struct RowSums {
   float total[kPanel];
   float rest[kPanel];
 };
 
-// Weights to fetch while computing: `lines` cache lines for each kUnrolled terms.
-struct Ahead {
+// Weights to prefetch while computing: `lines` cache lines per kUnrolled terms.
+struct Prefetch {
   const std::byte* next = nullptr;
   const std::byte* end = nullptr;
   int lines = 0;
@@ -74,8 +73,8 @@ struct Part {
 
 // One tile of float32 or bf16 weights.
 template <int kRows, typename Weight>
-TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weights, Ahead& ahead,
-                      RowSums* row_sums) {
+TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weights,
+                      Prefetch& prefetch_next, RowSums* row_sums) {
   using Sums = Indices<kRows * kVectors>;
   const auto total_of = [&](int i) TOTO_INLINE_MEMBER {
     return row_sums[i / kVectors].total + i % kVectors * Vec::kLanes;
@@ -85,7 +84,7 @@ TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weig
   };
   Vec sums[kRows * kVectors];
   expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { sums[i.value] = load(rest_of(i.value)); });
-  const float* rows[kRows];  // one pointer a row: offsets in terms of the stride would be spilled
+  const float* rows[kRows];  // one pointer per row: offsets by the stride would be spilled
   expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
     rows[r.value] = args.src + (part.row + r.value) * args.src_stride + part.first_term;
   });
@@ -97,7 +96,7 @@ TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weig
     Vec& sum = sums[r.value * kVectors + v.value];
     sum = fma(x, w, sum);
   };
-  // Of x and w the fewer stay in registers, the others come one by one.
+  // The fewer of x and w stay in registers; the others are loaded one by one.
   const auto multiply_add = [&](int k) TOTO_INLINE_MEMBER {
     const auto w = [&](auto v) TOTO_INLINE_MEMBER {
       return in_register(load_columns<v.value>(weights + k * kPanel));
@@ -128,7 +127,7 @@ TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weig
     for (; terms >= kUnrolled; terms -= kUnrolled) {
       expand(Indices<kUnrolled>{}, [&](auto k) TOTO_INLINE_MEMBER { multiply_add(k.value); });
       advance(kUnrolled);
-      ahead.fetch();
+      prefetch_next.fetch();
     }
     for (; terms > 0; --terms) {
       multiply_add(0);
@@ -139,17 +138,17 @@ TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weig
       float* total = total_of(i.value);
       const Vec before = load(total);
       const Vec after = add(before, sum);
-      sum = sub(sum, sub(after, before));  // what the total had no room for begins the next block
+      sum = sub(sum, sub(after, before));  // the rounding error starts the next block
       store(total, after);
     });
   }
   expand(Sums{}, [&](auto i) TOTO_INLINE_MEMBER { store(rest_of(i.value), sums[i.value]); });
 }
 
-// One tile of one group of int8 weights, widened already or not: exact integer sums.
+// One tile of one group of int8 weights, widened to int16 or not: exact integer sums.
 template <int kRows, typename Weight>
 TOTO_INLINE void group_tile(const GemmArgs& args, const Part& part, const float* scales,
-                            const Weight* weights, Ahead& ahead, RowSums* row_sums) {
+                            const Weight* weights, Prefetch& prefetch_next, RowSums* row_sums) {
   using Sums = Indices<kRows * kVectors>;
   const std::int16_t* rows[kRows];
   expand(Indices<kRows>{}, [&](auto r) TOTO_INLINE_MEMBER {
@@ -180,7 +179,7 @@ TOTO_INLINE void group_tile(const GemmArgs& args, const Part& part, const float*
   for (; pairs >= kPairs; pairs -= kPairs) {
     expand(Indices<kPairs>{}, [&](auto p) TOTO_INLINE_MEMBER { multiply_add(p.value); });
     advance(kPairs);
-    ahead.fetch();
+    prefetch_next.fetch();
   }
   for (; pairs > 0; --pairs) {
     multiply_add(0);
@@ -197,7 +196,7 @@ TOTO_INLINE void group_tile(const GemmArgs& args, const Part& part, const float*
   });
 }
 
-// A number as the sum of two: what addition rounds away stays in `rest`.
+// A number as an unevaluated sum: `rest` collects the rounding errors of additions to `total`.
 struct Unrounded {
   Vec total, rest;
 };
@@ -209,6 +208,7 @@ TOTO_INLINE Unrounded plus(Unrounded a, Vec x) {
 }
 TOTO_INLINE Vec rounded(Unrounded a) { return add(a.total, a.rest); }
 
+// Adds the bias and applies the epilogue to the sums of one row and panel.
 TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const RowSums& sums, float* dst_row) {
   constexpr int kHalf = kPanel / 2;
   const float* bias = args.bias + std::size_t(panel) * kPanel;
@@ -233,9 +233,9 @@ TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const RowSums& sums
 void quantise(const float* src, int depth, std::int16_t* values, float* scales) noexcept {
   for (int k0 = 0; k0 < depth; k0 += kScaleGroup) {
     const int terms = depth - k0 < kScaleGroup ? depth - k0 : kScaleGroup;
-    alignas(64) float group[kScaleGroup];  // padded with zeros: they change nothing
+    alignas(64) float group[kScaleGroup];  // padded with zeros, which change no result
     for (int k = 0; k < kScaleGroup; ++k) group[k] = k < terms ? src[k0 + k] : 0.0f;
-    Vec largest_of = zero(), poison_of = zero();  // a maximum would lose what is not a number
+    Vec largest_of = zero(), poison_of = zero();  // poison keeps NaN, which a maximum drops
     for (int k = 0; k < kScaleGroup; k += Vec::kLanes) {
       largest_of = max(absolute(load(group + k)), largest_of);
       poison_of = fma(load(group + k), zero(), poison_of);
@@ -245,7 +245,7 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
     store(poisons, poison_of);
     for (const float lane : lanes) largest = lane > largest ? lane : largest;
     for (const float lane : poisons) poison += lane;
-    const Vec factor = broadcast(largest > kNothing ? kLargestInt16 / largest : 0.0f);
+    const Vec factor = broadcast(largest > kSmallestGroup ? kLargestInt16 / largest : 0.0f);
     std::int16_t rounded_group[kScaleGroup];
     for (int k = 0; k < kScaleGroup; k += Vec::kLanes) {
       const Vec magic = broadcast(kRoundMagic);
@@ -257,7 +257,7 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
   }
 }
 
-// What the tiles of a row block need of a chunk.
+// The weights of a chunk as the tiles read them.
 template <typename Weight>
 struct Chunk {
   const float* scales;  // of int8 weights
@@ -271,27 +271,27 @@ TOTO_INLINE Chunk<std::int8_t> chunk_at(const std::int8_t* panel) {
 
 template <int kRows, typename Weight>
 TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<Weight>& chunk,
-                          Ahead& ahead, RowSums* sums) {
-  tile<kRows>(args, part, chunk.weights, ahead, sums);
+                          Prefetch& prefetch_next, RowSums* sums) {
+  tile<kRows>(args, part, chunk.weights, prefetch_next, sums);
 }
 template <int kRows>
 TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<std::int8_t>& chunk,
-                          Ahead& ahead, RowSums* sums) {
-  group_tile<kRows>(args, part, chunk.scales, chunk.weights, ahead, sums);
+                          Prefetch& prefetch_next, RowSums* sums) {
+  group_tile<kRows>(args, part, chunk.scales, chunk.weights, prefetch_next, sums);
 }
 template <int kRows>
 TOTO_INLINE void multiply(const GemmArgs& args, const Part& part, const Chunk<std::int16_t>& chunk,
-                          Ahead& ahead, RowSums* sums) {
-  group_tile<kRows>(args, part, chunk.scales, chunk.weights, ahead, sums);
+                          Prefetch& prefetch_next, RowSums* sums) {
+  group_tile<kRows>(args, part, chunk.scales, chunk.weights, prefetch_next, sums);
 }
 
 // `count` tiles of kRows rows each, from part.row on.
 template <int kRows, typename Weight>
 void multiply_tiles(const GemmArgs& args, Part part, int count, const Chunk<Weight>& chunk,
-                    Ahead& ahead, RowSums* sums) noexcept {
+                    Prefetch& prefetch_next, RowSums* sums) noexcept {
   for (; count > 0; --count) {
-    multiply<kRows>(args, part, chunk, ahead, sums);
-    if (ahead.next >= ahead.end) ahead.lines = 0;
+    multiply<kRows>(args, part, chunk, prefetch_next, sums);
+    if (prefetch_next.next >= prefetch_next.end) prefetch_next.lines = 0;
     part.row += kRows;
     sums += kRows;
   }
@@ -299,7 +299,7 @@ void multiply_tiles(const GemmArgs& args, Part part, int count, const Chunk<Weig
 
 // Tiles by their height: entries[n - 1] handles n rows.
 template <typename Weight>
-using MultiplyTiles = void (*)(const GemmArgs&, Part, int count, const Chunk<Weight>&, Ahead&,
+using MultiplyTiles = void (*)(const GemmArgs&, Part, int count, const Chunk<Weight>&, Prefetch&,
                                RowSums*) noexcept;
 template <typename Weight, int kHighest>
 struct TileTable {
@@ -310,21 +310,21 @@ constexpr TileTable<Weight, sizeof...(kRows)> make_tile_table(Constants<kRows...
   return {{multiply_tiles<kRows + 1, Weight>...}};
 }
 
-// How a type of weights is worked through.
+// Parameters of the product for each stored type of weights.
 template <typename Weight>
 struct Scheme;
 template <>
 struct Scheme<float> {
   using Wide = float;
   static constexpr DType kType = DType::f32;
-  static constexpr int kTilesToWiden = 1;  // which does nothing
+  static constexpr int kTilesToWiden = 1;  // widening float is free
   static constexpr int kRows = kTileRows;
 };
 template <>
 struct Scheme<Bf16> {
   using Wide = float;
   static constexpr DType kType = DType::bf16;
-  static constexpr int kTilesToWiden = 9;  // from so many on it pays to widen once for all
+  static constexpr int kTilesToWiden = 9;  // from this many tiles on, widening once is faster
   static constexpr int kRows = kTileRows;
 };
 template <>
@@ -335,6 +335,7 @@ struct Scheme<std::int8_t> {
   static constexpr int kRows = kIntTileRows;
 };
 
+// Converts a chunk to the type the tiles multiply with; `dst` has kChunkTerms * kPanel elements.
 TOTO_INLINE const float* widen(const float* weights, int, float*) { return weights; }
 TOTO_INLINE const float* widen(const Bf16* weights, int terms, float* dst) {
   for (int k = 0; k < terms; ++k) {
@@ -371,7 +372,8 @@ TOTO_INLINE void gemm_block(const GemmArgs& args, int panel, int first, int rows
   // Rows split evenly: 16 rows as 8 + 8, not 12 + 4.
   const int tiles = (rows + Scheme::kRows - 1) / Scheme::kRows;
   const int height = (rows + tiles - 1) / tiles;
-  const int higher = rows - (height - 1) * tiles;  // tiles of that height, the others are one lower
+  const int higher =
+      rows - (height - 1) * tiles;  // tiles of `height`; the others have one row less
   const std::byte* panel_begin = args.panels + panel * panel_bytes(Scheme::kType, args.depth);
   const std::byte* at = panel_begin;
   for (int term = 0; term < args.depth;) {
@@ -382,23 +384,23 @@ TOTO_INLINE void gemm_block(const GemmArgs& args, int panel, int first, int rows
     const std::size_t bytes = panel_bytes(Scheme::kType, terms);
     const auto chunk = chunk_at(reinterpret_cast<const Weight*>(at));
     const Part part = {.row = first, .first_term = term, .terms = terms};
-    Ahead ahead;
-    if (tiles == 1) {  // the hardware fetches one stream best
-      kDirect.entries[rows - 1](args, part, 1, chunk, ahead, sums);
+    Prefetch prefetch_next;
+    if (tiles == 1) {  // a single stream: the hardware prefetcher is best
+      kDirect.entries[rows - 1](args, part, 1, chunk, prefetch_next, sums);
     } else {
       const std::byte* next = term + terms < args.depth ? at + bytes : next_panel;
       const int steps = tiles * (terms / kUnrolled);
       if (next != nullptr && steps > 0) {
-        ahead.next = next;
-        ahead.end = next + bytes;
-        ahead.lines = (static_cast<int>(bytes / kCacheLine) + steps - 1) / steps;
+        prefetch_next.next = next;
+        prefetch_next.end = next + bytes;
+        prefetch_next.lines = (static_cast<int>(bytes / kCacheLine) + steps - 1) / steps;
       }
       const auto multiply_all = [&](const auto& table, const auto& weights) TOTO_INLINE_MEMBER {
-        table.entries[height - 1](args, part, higher, weights, ahead, sums);
+        table.entries[height - 1](args, part, higher, weights, prefetch_next, sums);
         if (higher == tiles) return;
         Part rest = part;
         rest.row += higher * height;
-        table.entries[height - 2](args, rest, tiles - higher, weights, ahead,
+        table.entries[height - 2](args, rest, tiles - higher, weights, prefetch_next,
                                   sums + higher * height);
       };
       if (tiles < Scheme::kTilesToWiden) {
@@ -421,7 +423,7 @@ void gemm(const GemmArgs& args) noexcept {
   for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
     for (int first = 0; first < args.rows; first += kRowBlock) {
       const int rows = args.rows - first < kRowBlock ? args.rows - first : kRowBlock;
-      // Further blocks of rows find the panel in the second-level cache.
+      // Further blocks of rows read the same panel again, from the second-level cache.
       const int next = first + rows < args.rows ? panel : panel + 1;
       const std::byte* next_panel = next < args.last_panel ? args.panels + next * bytes : nullptr;
       gemm_block<Weight>(args, panel, first, rows, next_panel);

@@ -1,15 +1,15 @@
 // The table of kernels: every numeric inner loop of the optimised modes, once per instruction set.
 //
-// The same bits on every instruction set: outputs are vectorised over, sums are not. A sum over K
-// runs in blocks of sum_block(K): inside a block one fused multiply-add after the other; then the
-// block is added to the total, and what that addition rounded away begins the next block (Kahan's
-// sum). Bias and residual join before the one last rounding. Row reductions use kPartialSums
-// interleaved partial sums, added pairwise. Nothing depends on the number of rows, the tile, the
-// thread or the vector width.
+// All instruction sets compute the same bits: code is vectorised over outputs, never over the terms
+// of a sum. A sum over K runs in blocks of sum_block(K): inside a block, one fused multiply-add
+// after the other; then the block is added to the total, and the rounding error of that addition
+// starts the next block (Kahan's sum). Bias and residual are added before the one final rounding.
+// Row reductions use kPartialSums interleaved partial sums, added pairwise. Nothing depends on the
+// number of rows, the tile, the thread or the vector width.
 //
-// Why so careful: a bound drawn from the reference's own rounding must hold for every single
-// series, also where the reference was lucky. Short sums of small models need the shortest blocks:
-// there the reference rounds least.
+// Reason: the accuracy bound, derived from the reference's own rounding error, must hold for every
+// single series, including those where the reference's error happened to be small. Short sums of
+// small models need the shortest blocks: there the reference rounds least.
 #pragma once
 
 #include <cstddef>
@@ -22,29 +22,29 @@
 namespace toto {
 
 inline constexpr int kPanel = 32;        // output columns packed together, [K][kPanel]
-inline constexpr int kValueBlock = 64;   // the same for attention's weighted mean, uncompensated
+inline constexpr int kValueBlock = 64;   // terms per block of attention's mean, uncompensated
 inline constexpr int kPartialSums = 16;  // interleaved sums of a row reduction
 inline constexpr int kKeyPanel = 16;     // cached keys stored together, [head_dim][kKeyPanel]
-inline constexpr int kScaleGroup = 128;  // terms that share a scale where weights are int8
+inline constexpr int kScaleGroup = 128;  // terms that share a scale if weights are int8
 
-// Terms of a sum of `depth` that are added up before they join the total.
+// Terms per block of a sum of `depth` terms.
 constexpr int sum_block(int depth) { return depth < 512 ? 16 : 64; }
 
-// What happens to `sum + bias` on its way to dst.
+// What is done with y = sum + bias.
 enum class Epilogue {
   store,  // dst = y
   add,    // dst += y: the residual connection
   gate,   // a panel holds kPanel/2 gate and kPanel/2 up columns: dst = silu(gate) * up
 };
 
-// Weights, packed: panels of kPanel columns, each
+// Bytes of one panel of kPanel packed columns. Layouts:
 //   f32        [depth][kPanel]
 //   bf16       [depth][kPanel], columns in the order of bf16_place()
 //   int8       per group of kScaleGroup terms, the last one shorter: kPanel float scales, then
 //              [pair of terms][kPanel][2]
-// bf16 is widened and computed with as float32. int8 meets rows of int16, quantised as they come:
+// bf16 is widened to float32 before it is used. int8 is multiplied with rows quantised to int16:
 // products and sums within a group are exact integers, the groups' sums are added as float32. Both
-// give the same bits everywhere, like float32.
+// compute the same bits on every CPU, like float32.
 constexpr std::size_t panel_bytes(DType type, int depth) {
   const std::size_t even = (static_cast<std::size_t>(depth) + 1) / 2 * 2;
   const std::size_t groups = (static_cast<std::size_t>(depth) + kScaleGroup - 1) / kScaleGroup;
@@ -52,12 +52,11 @@ constexpr std::size_t panel_bytes(DType type, int depth) {
   return std::size_t(depth) * kPanel * (type == DType::bf16 ? 2 : 4);
 }
 
-// Where a panel's bf16 row keeps a column: beside the one half a panel away. Two columns lie in 32
-// bits, of which a shift makes the first a float32 and a mask the second, whatever the vector
-// width.
+// Position of a column in a panel's bf16 row: next to the column half a panel away. The two share
+// 32 bits; a shift turns the first into a float32 and a mask the second, for any vector width.
 constexpr int bf16_place(int column) { return column % (kPanel / 2) * 2 + column / (kPanel / 2); }
 
-// Rows as int16 with a scale for each group of kScaleGroup values.
+// Rows quantised to int16 with one scale per group of kScaleGroup values. Owned by the caller.
 struct QuantisedRows {
   std::int16_t* values = nullptr;  // [row][stride], an odd depth padded with a zero
   float* scales = nullptr;         // [row][scale_stride]
@@ -69,7 +68,7 @@ struct QuantisedRows {
 struct GemmArgs {
   const float* src = nullptr;         // [rows][depth], row stride src_stride; not read for int8
   QuantisedRows quantised;            // for int8
-  const std::byte* panels = nullptr;  // as above
+  const std::byte* panels = nullptr;  // packed weights, see panel_bytes()
   const float* bias = nullptr;        // [panel][kPanel]
   float* dst = nullptr;               // row stride dst_stride, room for whole panels
   std::size_t src_stride = 0;
@@ -88,8 +87,8 @@ struct KeyValues {
   int count = 0;
 };
 
-// One query of one head over a cached prefix and what was appended to it. Positions count through
-// both parts, so a prefix split in another place gives the same bits.
+// One query of one head over a cached prefix and the tail appended to it. Positions are numbered
+// through both parts, so the bits do not depend on where the context is split.
 struct AttendArgs {
   const float* query = nullptr;  // [head_dim], rotated and divided by sqrt(head_dim)
   KeyValues prefix;
@@ -100,11 +99,11 @@ struct AttendArgs {
   float* scores = nullptr;  // scratch, room for both counts plus kKeyPanel each, rounded up
 };
 
-// One query of one head over scattered rows: the variates of a patch.
+// One query of one head over selected rows: the variates of a patch.
 struct AttendRowsArgs {
   const float* query = nullptr;   // [head_dim]
   const float* keys = nullptr;    // row r's key is keys + r * stride
-  const float* values = nullptr;  // likewise; readable up to head_dim rounded up to kPartialSums
+  const float* values = nullptr;  // same stride; readable to head_dim rounded up to kPartialSums
   std::size_t stride = 0;
   const int* rows = nullptr;  // [count]
   int count = 0;
@@ -140,6 +139,8 @@ struct StudentSums {
   double below = 0, above = 0, density = 0, mean_above = 0;
 };
 
+// Function pointers of one instruction set. All are pure functions of their arguments: thread-safe
+// as long as the outputs do not overlap. Nothing allocates or throws.
 struct Kernels {
   Isa isa = Isa::reference;
   const char* name = "";
@@ -148,7 +149,7 @@ struct Kernels {
   void (*gemm_bf16)(const GemmArgs& args) noexcept = nullptr;
   void (*gemm_int8)(const GemmArgs& args) noexcept = nullptr;
 
-  // One row to int16: values[i] = round(src[i] / scale), the largest of a group being +-32767.
+  // Quantises one row: values[i] = round(src[i] / scale), the largest of a group being +-32767.
   void (*quantise)(const float* src, int depth, std::int16_t* values,
                    float* scales) noexcept = nullptr;
 
@@ -157,8 +158,8 @@ struct Kernels {
   void (*rms_norm)(const float* src, const float* weight, double epsilon, float* dst,
                    int size) noexcept = nullptr;
 
-  // dst[d] = src[d] * a[d] + src[d ^ 1] * b[d]: rotation and xPos scale in one, pairs interleaved.
-  // `size` is even; dst may be src.
+  // dst[d] = src[d] * a[d] + src[d ^ 1] * b[d]: rotation and xPos scale in one step, pairs
+  // interleaved. `size` is even; dst may equal src.
   void (*rotate)(const float* src, const float* a, const float* b, float* dst,
                  int size) noexcept = nullptr;
 
@@ -170,22 +171,22 @@ struct Kernels {
   StudentSums (*student_sums)(const StudentBlock* blocks, int num_blocks,
                               double x) noexcept = nullptr;
 
-  // acc[i] += weight * src[i] in double: folding two linear layers into one at load.
+  // acc[i] += weight * src[i] in double: folds two linear layers into one at load.
   void (*accumulate)(double* acc, double weight, const float* src, int size) noexcept = nullptr;
 };
 
-// One row for each instruction set, from the plainest to the fastest. To add one: its vec_*.h, its
-// .cc and a row in dispatch.cc.
+// One row per instruction set, from the plainest to the fastest. To add one: write its vec_*.h and
+// its .cc and add a row in dispatch.cc.
 struct IsaRow {
   Isa isa;
-  std::string_view name;                 // as the command line spells it
-  bool (*available)() noexcept;          // to this CPU and build
-  const Kernels& (*kernels)() noexcept;  // only called where available
+  std::string_view name;                 // for --isa
+  bool (*available)() noexcept;          // on this CPU and in this build
+  const Kernels& (*kernels)() noexcept;  // call only if available
 };
 std::span<const IsaRow> isa_rows() noexcept;
 
-// The table for an instruction set; `automatic` is the best this CPU has. Throws Error(unsupported)
-// if this build or CPU lacks it.
+// The kernels of an instruction set; `automatic` selects the best one of this CPU. Throws
+// Error(unsupported) if this build or CPU lacks it.
 const Kernels& kernels_for(Isa isa);
 
 }  // namespace toto

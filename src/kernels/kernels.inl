@@ -1,6 +1,7 @@
-// The vector kernels, written once over Vec. Included inside a target region and namespace, after
-// the vec_*.h of the instruction set. Sums run in the order kernels.h prescribes.
+// The vector kernels, written once for any Vec. Included inside a target region and namespace,
+// after the vec_*.h of the instruction set. Sums run in the order that kernels.h defines.
 
+// See constants.h for the method and its error.
 TOTO_INLINE Vec exp(Vec x) {
   x = min(max(x, broadcast(kExpLowest)), broadcast(kExpHighest));
   const Vec shifted = fma(x, broadcast(kLog2E), broadcast(kRoundMagic));
@@ -34,6 +35,7 @@ TOTO_INLINE float dot(const float* a, const float* b, int size) {
   return add_pairwise(sums);
 }
 
+// The square root and the scaling run in double; each result is rounded once.
 void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
               int size) noexcept {
   static_assert(Doubles::kLanes <= int(sizeof kOnes / sizeof kOnes[0]));
@@ -60,7 +62,7 @@ void rotate(const float* src, const float* a, const float* b, float* dst, int si
   }
 }
 
-// The largest of values has the same bits in whatever order they are looked at.
+// A maximum has the same bits in any order of evaluation.
 TOTO_INLINE float highest_of(const float* values, int size) {
   float highest = values[0];
   int i = 0;
@@ -86,7 +88,7 @@ TOTO_INLINE float softmax_terms(float* scores, int size) {
     for (int lane = 0; lane < kPartialSums; lane += Vec::kLanes) {
       store(scores + i + lane, exp(sub(load(scores + i + lane), shift)));
     }
-    // Past the end stand scratch values: their terms must be exactly nothing.
+    // Scratch values past the end must contribute exactly zero.
     for (int j = size - i < 0 ? 0 : size - i; j < kPartialSums; ++j) scores[i + j] = 0.0f;
     for (int lane = 0; lane < kPartialSums; lane += Vec::kLanes) {
       store(sums + lane, add(load(sums + lane), load(scores + i + lane)));
@@ -95,7 +97,7 @@ TOTO_INLINE float softmax_terms(float* scores, int size) {
   return add_pairwise(load_sums(sums));
 }
 
-// Sums that do not wait for each other: a multiply-add takes four cycles, and two begin in each.
+// Independent sums: a multiply-add takes four cycles, and two can start in each cycle.
 constexpr int kChains = 4;
 
 // scores[i] = query . key i for the keys of kCount vectors.
@@ -129,7 +131,7 @@ TOTO_INLINE void score_some_keys(const AttendArgs& args, const float* keys, int 
   }
 }
 
-// Up to the end of the last panel.
+// Scores of all keys up to the end of the last panel, including padding.
 TOTO_INLINE void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) {
   const int end = (part.count + kKeyPanel - 1) / kKeyPanel * kKeyPanel;
   int first = 0;
@@ -200,6 +202,7 @@ TOTO_INLINE void weighted_mean(const float* scores, int count, float sum_of_scor
   }
 }
 
+// One query: scores, softmax, weighted mean of the values.
 void attend(const AttendArgs& args) noexcept {
   const int count = args.prefix.count + args.tail.count;
   // The tail's scores overwrite what the prefix's last panel wrote past its end.
@@ -227,7 +230,7 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
 
 #include "kernels/student.inl"
 
-// Constant-initialised: no code of this instruction set runs before the CPU was asked for it.
+// Constant-initialised: no code of this instruction set runs before the CPU is known to support it.
 inline constexpr Kernels kTable{.isa = kIsa,
                                 .name = kName,
                                 .gemm = gemm<float>,

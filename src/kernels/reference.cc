@@ -1,5 +1,5 @@
-// Every kernel as plain C++: what the vector kernels must agree with, bit for bit, and what runs on
-// a CPU without them.
+// Every kernel in plain C++: the vector kernels must compute the same bits, and CPUs without them
+// run these.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 float exp_reference(float x) noexcept {
   x = x > kExpLowest ? x : kExpLowest;  // in this order NaN becomes a number, as in maxps
   x = x < kExpHighest ? x : kExpHighest;
-  const float shifted = std::fma(x, kLog2E, kRoundMagic);  // n stands in the lowest bits
+  const float shifted = std::fma(x, kLog2E, kRoundMagic);  // n is in the lowest bits
   const float n = shifted - kRoundMagic;
   float r = std::fma(n, -kLn2High, x);
   r = std::fma(n, -kLn2Low, r);
@@ -26,7 +26,7 @@ float exp_reference(float x) noexcept {
 
 float silu_reference(float x) noexcept { return x / (1.0f + exp_reference(-x)); }
 
-// A number as the sum of two: what addition rounds away stays in `rest`.
+// A number as an unevaluated sum: `rest` collects the rounding errors of additions to `total`.
 struct Unrounded {
   float total = 0;
   float rest = 0;
@@ -45,7 +45,7 @@ float widened(std::uint16_t bf16) noexcept {
   return std::bit_cast<float>(std::uint32_t{bf16} << 16);
 }
 
-// One output column. What the total had no room for after a block begins the next one.
+// The sum of one output column. The rounding error of a block starts the next one.
 template <typename Weight>
 Unrounded column_sum(const float* src, const Weight* column, int depth, int stride) noexcept {
   Unrounded sum;
@@ -61,7 +61,7 @@ Unrounded column_sum(const float* src, const Weight* column, int depth, int stri
   return sum;
 }
 
-// dst of every row and column from the column's sum.
+// Adds bias, applies the epilogue and writes dst for every row and column.
 template <typename SumOf>
 void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
   for (int panel = args.first_panel; panel < args.last_panel; ++panel) {
@@ -129,13 +129,13 @@ void gemm_int8(const GemmArgs& args) noexcept {
 void quantise(const float* src, int depth, std::int16_t* values, float* scales) noexcept {
   for (int k0 = 0; k0 < depth; k0 += kScaleGroup) {
     const int k1 = std::min(depth, k0 + kScaleGroup);
-    float largest = 0, poison = 0;  // not a number once a value is none: a maximum would lose it
+    float largest = 0, poison = 0;  // poison becomes NaN if a value is: a maximum drops NaN
     for (int k = k0; k < k1; ++k) {
       largest = std::max(largest, std::fabs(src[k]));
       poison = std::fma(src[k], 0.0f, poison);
     }
-    const float factor = largest > kNothing ? kLargestInt16 / largest : 0;
-    for (int k = k0; k < k1; ++k) {  // the integer stands in the lowest bits
+    const float factor = largest > kSmallestGroup ? kLargestInt16 / largest : 0;
+    for (int k = k0; k < k1; ++k) {  // adding kRoundMagic leaves the integer in the lowest bits
       values[k] = static_cast<std::int16_t>(
           std::bit_cast<std::int32_t>(std::fma(src[k], factor, kRoundMagic)) -
           std::bit_cast<std::int32_t>(kRoundMagic));

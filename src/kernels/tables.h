@@ -1,4 +1,4 @@
-// The tables the instruction sets define; dispatch.cc chooses among them.
+// The kernel tables, one per instruction set; dispatch.cc selects one.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,6 +1,6 @@
-// Code for one instruction set inside a file compiled for any CPU: target regions instead of -m
-// flags, so that no inline function of a header is ever compiled for a CPU that may not be there.
-// Inside a region use only intrinsics and functions of the region's own namespace, never std.
+// Compiles part of a file for one instruction set. Target regions instead of -m flags keep inline
+// functions of headers from being compiled for a CPU that may be absent. Inside a region use only
+// intrinsics and functions of the region's own namespace, never std.
 #pragma once
 
 #define TOTO_INLINE_MEMBER __attribute__((always_inline))

@@ -5,7 +5,7 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm256_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm256_storeu_ps(dst, a.v); }
-// Into the second-level cache.
+// Fetches a cache line into the second-level cache.
 TOTO_INLINE void prefetch(const std::byte* src) {
   _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
 }
@@ -88,8 +88,8 @@ TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
       _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
 }
 
-// The value as it is, in a register. Left alone, GCC loads weights again for every row, and
-// reorders sums of integers until their terms fill the registers.
+// Keeps a value in a register. Otherwise GCC 12 loads weights again for every row and reorders
+// integer sums until their terms fill the registers.
 template <typename Value>
 TOTO_INLINE Value in_register(Value a) {
   asm("" : "+x"(a.v));

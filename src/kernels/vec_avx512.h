@@ -6,7 +6,7 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm512_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm512_storeu_ps(dst, a.v); }
-// Into the second-level cache.
+// Fetches a cache line into the second-level cache.
 TOTO_INLINE void prefetch(const std::byte* src) {
   _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
 }
@@ -45,7 +45,6 @@ TOTO_INLINE LogParts log_parts(Vec a) {
           {_mm512_cvtepi32_ps(exponent)}};
 }
 
-// Weights of kLanes columns, whatever they are stored as.
 struct Bf16 {
   std::uint16_t bits;
 };
@@ -86,8 +85,8 @@ TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_cvtepi32_epi16(wide));
 }
 
-// The value as it is, in a register. Left alone, GCC loads weights again for every row, and
-// reorders sums of integers until their terms fill the registers.
+// Keeps a value in a register. Otherwise GCC 12 loads weights again for every row and reorders
+// integer sums until their terms fill the registers.
 template <typename Value>
 TOTO_INLINE Value in_register(Value a) {
   asm("" : "+v"(a.v));

@@ -10,7 +10,7 @@ namespace toto {
 void PackedWeights::map(std::span<const std::span<const std::byte>> arrays) {
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     if (i >= arrays.size() || arrays[i].size() != arrays_[i]->bytes()) {
-      fail(ErrorCode::internal, "packed array {} does not fit: {} of {} bytes", i,
+      fail(ErrorCode::internal, "packed array {} has {} bytes, expected {}", i,
            i < arrays.size() ? arrays[i].size() : 0, arrays_[i]->bytes());
     }
     arrays_[i]->map(arrays[i].data());

@@ -1,4 +1,5 @@
-// The one place that knows every architecture. A new one is a folder and a row here.
+// The table of all architectures: the only file outside their folders that names them. Test builds
+// link another table in its place.
 #include <array>
 
 #include "model/architecture.h"

@@ -10,11 +10,12 @@
 #include "io/sha256.h"
 
 namespace toto {
+
 Checkpoint Checkpoint::open(const std::string& folder) {
   struct stat info{};
   if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     fail(ErrorCode::not_found,
-         "no model folder at {}; give a folder with config.json and model.safetensors", folder);
+         "no model folder at {}; expected a folder with config.json and model.safetensors", folder);
   }
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
@@ -23,26 +24,27 @@ Checkpoint Checkpoint::open(const std::string& folder) {
   io::Sha256 sha256;
   sha256.update(std::as_bytes(std::span(config_text)));
   checkpoint.config_sha256_ = sha256.hex_digest();
-  checkpoint.architecture_ =
-      parse_architecture(config_text, config_path, checkpoint.warnings_);
+  checkpoint.architecture_ = parse_architecture(config_text, config_path, checkpoint.warnings_);
   checkpoint.files_ = io::WeightFiles::open(folder);
   checkpoint.index_tensors();
   checkpoint.check_tensors();
   return checkpoint;
 }
 
+// Exporters differ in prefixes: two stored names may mean the same tensor, which is an error.
 void Checkpoint::index_tensors() {
-  for (const io::WeightFiles::Entry& entry : files_.entries()) {
+  for (const io::WeightFiles::StoredTensor& entry : files_.entries()) {
     std::string name = architecture_->canonical_name(entry.tensor->name);
     if (name.empty()) continue;
     const auto [it, inserted] = tensors_.emplace(std::move(name), entry);
     if (!inserted) {
-      fail(ErrorCode::corrupt_file, "{}: tensor {} is there twice, as \"{}\" and \"{}\"",
+      fail(ErrorCode::corrupt_file, "{}: duplicate tensor {}, stored as \"{}\" and \"{}\"",
            entry.file->path(), it->first, it->second.tensor->name, entry.tensor->name);
     }
   }
 }
 
+// Shapes and types against the architecture; unknown tensors are only warned about.
 void Checkpoint::check_tensors() {
   const std::vector<TensorSpec> specs =
       architecture_->tensors([this](std::string_view name) { return has(name); }, folder_);
@@ -52,12 +54,12 @@ void Checkpoint::check_tensors() {
     if (it == tensors_.end()) {
       fail(
           ErrorCode::corrupt_file,
-          "{}: tensor {} is missing; config.json asks for it with shape {}; are both of one model?",
+          "{}: tensor {} of shape {} is missing; check that config.json and weights belong together",
           folder_, spec.name, io::shape_text(spec.shape));
     }
     const io::TensorInfo& tensor = *it->second.tensor;
     if (tensor.shape != spec.shape) {
-      fail(ErrorCode::corrupt_file, "{}: tensor {} has shape {}, config.json asks for {}",
+      fail(ErrorCode::corrupt_file, "{}: tensor {} has shape {}, config.json requires {}",
            it->second.file->path(), tensor.name, io::shape_text(tensor.shape),
            io::shape_text(spec.shape));
     }
@@ -73,7 +75,7 @@ void Checkpoint::check_tensors() {
   for (const TensorSpec& spec : specs) expected.emplace(spec.name, true);
   constexpr std::size_t kMostNamed = 20;
   std::size_t unknown = 0;
-  for (const io::WeightFiles::Entry& entry : files_.entries()) {
+  for (const io::WeightFiles::StoredTensor& entry : files_.entries()) {
     const std::string name = architecture_->canonical_name(entry.tensor->name);
     if (name.empty() || expected.contains(name)) continue;
     if (++unknown <= kMostNamed) {
@@ -97,13 +99,13 @@ bool Checkpoint::trained() const {
 
 const io::TensorInfo& Checkpoint::info(std::string_view name) const {
   const auto it = tensors_.find(std::string(name));
-  if (it == tensors_.end()) fail(ErrorCode::internal, "tensor {} was never checked", name);
+  if (it == tensors_.end()) fail(ErrorCode::internal, "tensor {} was not checked", name);
   return *it->second.tensor;
 }
 
 void Checkpoint::read(std::string_view name, std::uint64_t first, std::span<float> dst) const {
   const auto it = tensors_.find(std::string(name));
-  if (it == tensors_.end()) fail(ErrorCode::internal, "tensor {} was never checked", name);
+  if (it == tensors_.end()) fail(ErrorCode::internal, "tensor {} was not checked", name);
   it->second.file->read_floats(*it->second.tensor, first, dst);
 }
 

@@ -1,5 +1,4 @@
-// A model folder on disk, checked: config.json, and every tensor its architecture asks for, with
-// its shape.
+// A checked model folder: config.json, and every tensor its architecture requires.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +14,26 @@
 
 namespace toto {
 
-// Read-only; safe from several threads.
+// Immutable after open(); thread-safe.
 class Checkpoint {
  public:
-  // Refuses missing, misshapen, doubled or non-float tensors: Error(corrupt_file) naming the
-  // tensor.
+  // Error(corrupt_file), naming the tensor, for tensors that are missing, duplicate, of the wrong
+  // shape or not float.
   static Checkpoint open(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
   const Architecture& architecture() const { return *architecture_; }
-  bool has(std::string_view name) const;  // a tensor, by its canonical name
+  bool has(std::string_view name) const;  // whether a tensor of this canonical name exists
   std::int64_t num_parameters() const { return num_parameters_; }
   bool trained() const;  // false if the file's metadata says so
   const std::string& config_sha256() const { return config_sha256_; }  // of config.json
-  // Outlives the checkpoint: an engine keeps it.
+  // May outlive the checkpoint.
   std::shared_ptr<const Architecture> shared_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   const io::WeightFiles& files() const { return files_; }
 
-  // Elements [first, first + dst.size()) of a tensor by its canonical name. NaN and Inf are
-  // refused.
+  // Elements [first, first + dst.size()) of a tensor, by canonical name. NaN and Inf are
+  // Error(corrupt_file).
   void read(std::string_view name, std::uint64_t first, std::span<float> dst) const;
   std::vector<float> read(std::string_view name) const;
   const io::TensorInfo& info(std::string_view name) const;
@@ -50,7 +49,7 @@ class Checkpoint {
   std::string config_sha256_;
   std::vector<std::string> warnings_;
   io::WeightFiles files_;
-  std::unordered_map<std::string, io::WeightFiles::Entry> tensors_;
+  std::unordered_map<std::string, io::WeightFiles::StoredTensor> tensors_;
 };
 
 }  // namespace toto

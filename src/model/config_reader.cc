@@ -12,7 +12,7 @@ using io::Json;
 const Json& ConfigReader::required(const char* key) const {
   const Json* value = root_.find(key);
   if (value == nullptr) {
-    fail(ErrorCode::corrupt_file, "{}: \"{}\" is missing; is this the config.json of a Toto model?",
+    fail(ErrorCode::corrupt_file, "{}: \"{}\" is missing, expected the config.json of a Toto model",
          what_, key);
   }
   return *value;

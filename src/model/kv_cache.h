@@ -1,5 +1,5 @@
-// The static key/value cache: plain memory whose size is known before the first kernel runs.
-// Nothing grows, nothing is copied; samples share the prefix their series left behind.
+// The static key/value cache: plain memory whose size is known before the first kernel runs. It
+// never grows and is never copied; sampled paths share the prefix of their series' context.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,15 @@
 
 namespace toto {
 
-// How the keys and values of one sequence (one variate) lie in memory:
-// [time-wise layer][head] { keys [capacity / kKeyPanel][head_dim][kKeyPanel], values
-// [capacity][stride] }.
+// Memory layout of the keys and values of one sequence (one variate): [time-wise layer][head] of
+//   keys    [capacity / kKeyPanel][head_dim][kKeyPanel]
+//   values  [capacity][value_stride]
 struct KvLayout {
-  explicit KvLayout(const ModelShape& shape);
+  explicit KvLayout(const ModelShape& shape)
+      : num_time_layers(shape.num_time_layers),
+        num_heads(shape.num_heads),
+        head_dim(shape.head_dim),
+        value_stride(static_cast<int>(round_up(shape.head_dim, kPartialSums))) {}
   std::size_t floats_per_head(int capacity) const {
     return std::size_t(capacity) * (head_dim + value_stride);
   }
@@ -32,7 +36,7 @@ inline int round_up_positions(int positions) {
   return static_cast<int>(round_up(static_cast<std::size_t>(positions), kKeyPanel));
 }
 
-// Room for the keys and values of one sequence, owned by the arena it was taken from.
+// Memory for the keys and values of one sequence; owned by the arena it was taken from.
 struct KvSpan {
   float* base = nullptr;
   int capacity = 0;  // a multiple of kKeyPanel

@@ -10,10 +10,9 @@
 #include "model/checkpoint.h"
 
 namespace toto {
-
 namespace {
 
-// `place` is where a panel's row keeps the column.
+// `place` is the position of the column in a panel's row.
 template <typename Weight, typename Round>
 void pack_rounded(PackedLinear& linear, int column, int place, const float* row,
                   const Round& round) {
@@ -22,6 +21,7 @@ void pack_rounded(PackedLinear& linear, int column, int place, const float* row,
   for (int k = 0; k < linear.in; ++k) dst[std::size_t(k) * kPanel] = round(row[k]);
 }
 
+// Each group of kScaleGroup terms has a float scale per column: largest magnitude / 127.
 void pack_int8(PackedLinear& linear, int column, const float* row) {
   constexpr float kLargest = 127;
   const int c = column % kPanel;
@@ -35,8 +35,7 @@ void pack_int8(PackedLinear& linear, int column, const float* row) {
     for (int k = 0; k < terms; ++k) largest = std::max(largest, std::fabs(row[k0 + k]));
     scales[c] = largest / kLargest;
     for (int k = 0; k < terms && scales[c] > 0; ++k) {
-      // Below the smallest normal number the scale itself is rounded, and the quotient may be
-      // larger.
+      // A denormal scale is rounded itself, so the quotient may exceed 127.
       const float rounded = std::nearbyint(row[k0 + k] / scales[c]);
       weights[(k / 2 * kPanel + c) * 2 + k % 2] =
           static_cast<std::int8_t>(std::clamp(rounded, -kLargest, kLargest));
@@ -58,6 +57,7 @@ PackedLinear declare_packed(int in, int out, DType type) {
   return linear;
 }
 
+// bf16 rounds to nearest even; float32 is copied.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias) {
   if (linear.type == DType::int8) {
     pack_int8(linear, column, row);
@@ -92,6 +92,8 @@ QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int dep
   return quantised;
 }
 
+// Divides the product into columns x rows tasks; a task computes whole panels, so the division does
+// not change the bits.
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,
            ThreadPool& pool) noexcept {
   if (call.rows == 0) return;
@@ -106,7 +108,8 @@ void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kern
                     : linear.type == DType::bf16 ? kernels.gemm_bf16
                                                  : kernels.gemm;
   const int panels = call.num_panels < 0 ? linear.num_panels : call.num_panels;
-  // Small enough to balance the threads, large enough that taking a task costs nothing.
+  // Eight tasks per thread: small enough to balance the load, large enough that a task's overhead
+  // does not matter.
   const int usual = pool.num_threads() == 1 ? 1 : pool.num_threads() * 8;
   const Schedule& schedule = call.schedule;
   const int columns = std::min(panels, schedule.column_tasks > 0 ? schedule.column_tasks : usual);

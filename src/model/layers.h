@@ -14,7 +14,7 @@ namespace toto {
 
 class Checkpoint;
 
-// y = x W^T + b with W in panels (kernels.h), zero-padded to whole ones.
+// y = x W^T + b with W packed in panels (kernels.h), zero-padded to whole panels.
 struct PackedLinear {
   WeightArray<std::byte> panels;
   WeightArray<float> bias;
@@ -23,36 +23,36 @@ struct PackedLinear {
   int out = 0;
   int num_panels = 0;
 
-  int padded_out() const { return num_panels * kPanel; }
+  int padded_out() const { return num_panels * kPanel; }  // columns, padding included
 };
 
-// Floats from one row of activations to the next: rows a multiple of 4 KiB apart would compete for
-// the same lines of the first-level cache.
+// Floats from one row of activations to the next. Rows a multiple of 4 KiB apart would compete for
+// the same lines of the first-level cache, so one cache line is added to such strides.
 constexpr std::size_t row_stride(std::size_t floats) {
   return floats * sizeof(float) % 4096 == 0 ? floats + kPartialSums : floats;
 }
 
-PackedLinear declare_packed(int in, int out, DType type);  // its sizes; no memory is taken
+PackedLinear declare_packed(int in, int out, DType type);  // sizes only, no memory
 
-// Puts output `column`'s weights, a row of W, into its place, rounded to the layer's type. The
-// layer's arrays are allocated.
+// Stores the weights of output `column` (a row of W), rounded to the layer's type. The layer's
+// arrays must be allocated. Thread-safe for different columns.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias);
 
-// Reads `name`.weight and .bias into a declared layer; packed output n is the checkpoint's row
-// source_row(n), or zero if that is negative.
+// Reads `name`.weight and `name`.bias into a declared layer. Packed output n is row source_row(n)
+// of the checkpoint, or zero if that is negative.
 void pack_linear(const Checkpoint& checkpoint, const std::string& name, PackedLinear& linear,
                  const std::function<int(int)>& source_row);
 
-// Room for `rows` rows of up to `depth` values, taken only where the type needs it.
+// Takes room for `rows` quantised rows of up to `depth` values; nothing unless `type` is int8.
 QuantisedRows take_quantised(Arena& arena, DType type, std::size_t rows, int depth);
 
-// How a product is cut into tasks. It never changes the bits.
+// How a product is divided into tasks. It does not change the bits.
 struct Schedule {
-  int column_tasks = 0;   // 0: as many as let threads share evenly
-  int rows_per_task = 0;  // 0: all of them
+  int column_tasks = 0;   // tasks across the columns; 0: eight per thread
+  int rows_per_task = 0;  // 0: all rows
 };
 
-// dst = epilogue(src W^T + b) over all threads. `rows` may be 0.
+// Computes dst = epilogue(src W^T + b) on all threads of the pool. `rows` may be 0.
 struct GemmCall {
   const float* src = nullptr;
   std::size_t src_stride = 0;
@@ -61,7 +61,7 @@ struct GemmCall {
   int rows = 0;
   Epilogue epilogue = Epilogue::store;
   QuantisedRows quantised = {};  // scratch for int8
-  int num_panels = -1;           // only the first ones; all of them if negative
+  int num_panels = -1;           // computes only the first ones; negative: all
   Schedule schedule = {};
 };
 void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kernels,

@@ -16,7 +16,7 @@ namespace {
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr double kTolerance = 1e-12;  // of |cdf - p|, relative to the smaller of p and 1 - p
 
-// Doubles as integers of the same order.
+// Maps doubles to integers of the same order.
 constexpr std::uint64_t kSignBit = std::uint64_t{1} << 63;
 std::uint64_t to_ordered(double x) noexcept {
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -30,8 +30,8 @@ double next_double(double x, bool upwards) noexcept {
   return from_ordered(upwards ? to_ordered(x) + 1 : to_ordered(x) - 1);
 }
 
-// The double half way in the order of doubles: halves the number of candidates, whatever their
-// size.
+// The double in the middle of all doubles between two: halves the number of candidates at any
+// magnitude.
 double middle_double(double low, double high) noexcept {
   const std::uint64_t first = to_ordered(low);
   return from_ordered(first + (to_ordered(high) - first) / 2);
@@ -44,7 +44,7 @@ double normal_quantile(double tail) noexcept {
                  (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
-// The distribution function around a point, as far as the third order.
+// Taylor expansion of the distribution function around a point, to the third order.
 struct Expansion {
   double residual;  // cdf - p
   double density, slope, bend;
@@ -124,12 +124,12 @@ double MixtureCdf::pdf(double y) const noexcept {
   return evaluate_mixture(blocks_, to_network(y)).density / mixture_.affine().stretch;
 }
 
-MixtureCdf::Level MixtureCdf::level_below(double p) noexcept {
-  return p <= 0.5 ? Level{p, false} : Level{1.0 - p, true};
+MixtureCdf::TailLevel MixtureCdf::level_below(double p) noexcept {
+  return p <= 0.5 ? TailLevel{p, false} : TailLevel{1.0 - p, true};
 }
 
-MixtureCdf::Level MixtureCdf::level_above(double p) noexcept {
-  return p <= 0.5 ? Level{p, true} : Level{1.0 - p, false};
+MixtureCdf::TailLevel MixtureCdf::level_above(double p) noexcept {
+  return p <= 0.5 ? TailLevel{p, true} : TailLevel{1.0 - p, false};
 }
 
 double MixtureCdf::quantile(double p) const noexcept {
@@ -137,12 +137,13 @@ double MixtureCdf::quantile(double p) const noexcept {
   return mixture_.affine().shift + mixture_.affine().stretch * network_quantile(level_below(p));
 }
 
-double MixtureCdf::network_quantile(const Level& level) const noexcept {
+// Householder steps inside a bracket that always shrinks; see the loop for why it ends.
+double MixtureCdf::network_quantile(const TailLevel& level) const noexcept {
   const auto [tail, upper] = level;
   const double sign = upper ? 1.0 : -1.0;
   const double tolerance = kTolerance * tail;
-  // Where every component is below the level the mixture is, too. |T| shrinks as df grows, so no
-  // component's quantile lies further out than that of df = 2, which has a closed form.
+  // Bracket: where every component is below the level, the mixture is, too. |T| shrinks as df
+  // grows, so no component's quantile is further out than that of df = 2, which has a closed form.
   const double outer = sign * (1.0 - 2.0 * tail) / std::sqrt(2.0 * tail * (1.0 - tail));
   double low = kMax;
   double high = -kMax;
@@ -157,9 +158,9 @@ double MixtureCdf::network_quantile(const Level& level) const noexcept {
   double x = std::clamp(center_ + sign * spread_ * normal_quantile(tail), low, high);
   double previous = 1.0;
   bool halve_length = true;
-  // Each round leaves a quarter of the residual, one component less in the bracket, or half of the
-  // bracket (of its length or of the doubles in it, in turn), so the loop ends, with any
-  // parameters; usually after two rounds.
+  // Each round reduces the residual to a quarter, removes a component from the bracket, or halves
+  // the bracket (its length or the doubles in it, in turn), so the loop ends for all parameters;
+  // usually after two rounds.
   while (true) {
     const MixtureValue value = evaluate_mixture(blocks_, x);
     const Expansion around{upper ? tail - value.above : value.below - tail, value.density,
@@ -182,12 +183,12 @@ double MixtureCdf::network_quantile(const Level& level) const noexcept {
       const double middle = 0.5 * low + 0.5 * high;
       const double component = nearest_component(middle, low, high);
       if (!std::isnan(component)) {
-        next = component;  // narrow components are steps of the function: look at them first
+        next = component;  // narrow components are steps of the function: try them first
       } else {
         next = halve_length ? middle : middle_double(low, high);
         halve_length = !halve_length;
       }
-      if (!(next > low && next < high)) return high;  // no double between, or as good as none
+      if (!(next > low && next < high)) return high;  // no double left between them
       previous = 1.0;
     }
     x = next;
@@ -223,8 +224,8 @@ double MixtureCdf::trimmed_mean(double lower_share, double upper_share) const no
       !(lower_share >= 0 && upper_share >= 0 && lower_share + upper_share < 1)) {
     return kNan;
   }
-  // The integral of the quantile function. Should the cut at q miss its level (a jump between two
-  // doubles), q times the difference is what belongs to the other side.
+  // The integral of the quantile function. If the cut at q misses its level (a jump between two
+  // doubles), q times the difference belongs to the other side.
   double kept = mixture_.network_mean();
   if (lower_share > 0) {
     const double q = network_quantile(level_below(lower_share));

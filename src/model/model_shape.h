@@ -1,15 +1,15 @@
-// The sizes by which caches, passes and scratch memory are laid out, whatever the architecture.
+// The sizes that determine the layout of caches, passes and scratch memory, for any architecture.
 #pragma once
 
 namespace toto {
 
 struct ModelShape {
-  int patch = 0;            // time steps of one position
-  int input_width = 0;      // floats the network reads of one position
+  int patch = 0;            // time steps per position
+  int input_width = 0;      // floats the network reads per position
   int num_time_layers = 0;  // layers with keys and values
-  int num_heads = 0;        // of keys and values
+  int num_heads = 0;        // heads of keys and values
   int head_dim = 0;
-  int position_floats = 0;  // factors of one position, see Network::position_factors
+  int position_floats = 0;  // factors per position, see Network::position_factors
   int leading_rows = 0;     // constant rows before the first patch of every variate
 };
 

@@ -1,7 +1,7 @@
-// One pass through a network: rows of different series, lengths and paths together.
+// One pass through a network, with rows of different series, lengths and paths in one batch.
 //
-// A row is one position of one variate: a patch, or a constant vector in its place. Rows meet only
-// in attention, where RowRun and SpaceGroup say which rows see which.
+// A row is one position of one variate: a patch, or a constant vector in its place. Rows interact
+// only in attention, as described by RowRun (along time) and SpaceGroup (across variates).
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,30 @@
 
 namespace toto {
 
-// Consecutive positions of one variate in this pass, and the cache that belongs to them. The new
-// positions' keys and values are appended to `tail`.
+// Consecutive positions of one variate in this pass, and their cache. The keys and values of the
+// new positions are appended to `tail`.
 struct RowRun {
   int first_row = 0;
   int num_rows = 0;
-  KvSpan prefix = {};  // read only: what all paths of a series share
+  KvSpan prefix = {};  // read-only; shared by all paths of a series
   int prefix_length = 0;
   KvSpan tail = {};
   int tail_length = 0;               // positions in `tail` before this pass
   const float* positions = nullptr;  // factors of the run's rows, ModelShape::position_floats each
-  // Which of `positions` a row has, [num_rows]; null: one after the other. Positions that are left
-  // out of the run (patches without a value) are left out of the cache too.
+  // Index into `positions` of each row, [num_rows]; null: 0, 1, ... Positions skipped by the run
+  // (patches without a value) are not in the cache either.
   const int* places = nullptr;
-  int num_outputs = 0;  // of its last rows
+  int num_outputs = 0;  // the last k rows of the run produce output
 };
 
-// A row that is not embedded from a patch: a variate's label, a patch to be predicted.
+// A row that is a constant vector instead of an embedded patch: a variate's label, or a query row
+// for a patch to predict.
 struct ConstantRow {
   int row = 0;
-  int constant = 0;  // which of the network's constant vectors
+  int constant = 0;  // number of the network's constant vector
 };
 
-// Rows that look at each other in space-wise layers: variates of one patch with one id.
+// Rows that attend to each other in space-wise layers: variates of one patch with the same id.
 struct SpaceGroup {
   const int* rows = nullptr;
   int count = 0;
@@ -42,22 +43,22 @@ struct SpaceGroup {
 
 struct Pass {
   std::span<const RowRun> runs = {};
-  const float* inputs = nullptr;  // [row][input_width]; of a constant row it is not used
+  const float* inputs = nullptr;  // [row][input_width]; not read for constant rows
   int num_rows = 0;
   std::span<const ConstantRow> constants = {};
   std::span<const SpaceGroup> groups = {};  // over all rows
-  // Over the rows that want output, numbered in the order of runs and rows.
+  // Over the output rows only, numbered in the order of runs and rows.
   std::span<const SpaceGroup> output_groups = {};
   int num_outputs = 0;
-  int output_steps = 0;  // of a patch that are asked for
+  int output_steps = 0;  // steps of the output patches that are needed
 };
 
-// Scratch of a pass, owned by the caller's arena; an architecture takes what it needs of it.
+// Scratch memory of a pass, owned by the caller's arena; an architecture takes only what it needs.
 struct Workspace {
   float* hidden = nullptr;  // [row][embed stride]
   float* normed = nullptr;  // [row][embed stride]
   float* qkv = nullptr;     // [row][qkv stride]
-  float* mixed = nullptr;   // [row][embed stride], what attention gathered
+  float* mixed = nullptr;   // [row][embed stride], output of attention
   float* gated = nullptr;   // [row][gate stride]
   float* scores = nullptr;  // [thread][score_stride]
   std::size_t score_stride = 0;

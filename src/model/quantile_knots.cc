@@ -44,18 +44,18 @@ double QuantileKnots::quantile(double p) const noexcept {
   return values_[i - 1] + share * (values_[i] - values_[i - 1]);
 }
 
-// Piece by piece; `from` and `to` lie in [0, 1].
+// Integrates piece by piece; `from` and `to` are in [0, 1].
 QuantileKnots::Moments QuantileKnots::integral(double from, double to) const noexcept {
   Moments sum;
   const std::size_t last = levels_.size() - 1;
-  // A tail of mass m whose values are value + slope * log(u / m), u counted from the far end.
+  // A tail of mass m with values value + slope * log(u / m), where u counts from the far end.
   const auto add_tail = [&](double mass, double value, double slope) {
     sum.first += mass * (value + slope * kLogIntegral);
     sum.second += mass * (value * value + 2 * value * slope * kLogIntegral +
                           slope * slope * kLogSquareIntegral);
   };
-  // The part of a tail between u and its knot is the whole one less what lies further out, which is
-  // a tail itself.
+  // The part of a tail between u and its knot is the whole tail minus the part further out, which
+  // is a tail itself.
   const auto add_part = [&](double mass, double cut, double value, double slope, double sign) {
     const Moments before = sum;
     add_tail(mass, value, slope);

@@ -1,4 +1,4 @@
-// What a network that answers in quantiles predicts for one step: a value for each of its levels.
+// The distribution of one step predicted by a network with quantile outputs: one value per level.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace toto {
 
-// The distribution whose quantile function runs through the knots: linear between two levels,
-// exponential outside (GluonTS: linear in log p through the two outer levels). A view of the
-// caller's memory: copies are cheap. Everything is NaN unless valid().
+// The distribution whose quantile function passes through the knots: linear between two levels,
+// with exponential tails outside (as GluonTS: linear in log p through the two outer levels). A view
+// of the caller's memory: copies are cheap. All results are NaN unless valid().
 class QuantileKnots {
  public:
-  // `levels` rise inside (0, 1) and outlive this; `values`, one each, are sorted in place: levels
-  // that cross are the network's rounding, not an answer.
+  // `levels` increase inside (0, 1) and outlive this. `values`, one per level, are sorted in place:
+  // crossing quantiles are rounding errors of the network.
   QuantileKnots(std::span<const double> levels, std::span<double> values) noexcept;
 
   bool valid() const noexcept { return valid_; }          // at least one level, every value finite
@@ -22,7 +22,7 @@ class QuantileKnots {
   // The mean after a share of the probability is cut from either end; lower + upper < 1.
   double trimmed_mean(double lower_share, double upper_share) const noexcept;
   double standard_deviation() const noexcept;
-  // Inverse transform: draws of one step are independent of those of any other.
+  // Inverse transform sampling; draws of different steps are independent.
   double sample(const RandomWords& words) const noexcept;
 
  private:

@@ -19,7 +19,7 @@ double cos_turns(double turn) noexcept {
 
 Rotary::Rotary(int head_dim) : head_dim_(head_dim) {
   for (int i = 0; i < head_dim; i += 2) {
-    // Both are float32 buffers in the reference, in a float64 model too.
+    // Both are float32 buffers in the reference, even in a float64 model.
     const float exponent = static_cast<float>(i) / static_cast<float>(head_dim);
     const float power = static_cast<float>(elementary::exp(exponent * elementary::log(10000.0)));
     const float scale = (static_cast<float>(i) + static_cast<float>(0.4 * head_dim)) /

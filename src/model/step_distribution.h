@@ -1,4 +1,4 @@
-// What a network predicts for one step, whatever the kind of its head: a mixture of Student-T
+// The predicted distribution of one step, for any kind of head: a mixture of Student-T
 // distributions or quantiles at fixed levels.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace toto {
 
-// A view of the caller's memory, one at a time per memory and thread. Everything is NaN unless
-// valid().
+// A view of the caller's memory: one at a time per memory. Not thread-safe. All results are NaN
+// unless valid().
 class StepDistribution {
  public:
   explicit StepDistribution(const StudentMixture& mixture) noexcept : kind_(mixture) {}
@@ -24,7 +24,7 @@ class StepDistribution {
   double mean() const noexcept {
     return std::visit([](const auto& kind) { return kind.mean(); }, kind_);
   }
-  // One draw from one Philox block, by a fixed number of random words.
+  // One draw from one Philox block; uses a fixed number of random words.
   double sample(const RandomWords& words) const noexcept {
     return std::visit([&](const auto& kind) { return kind.sample(words); }, kind_);
   }
@@ -40,7 +40,7 @@ class StepDistribution {
   }
 
  private:
-  // A mixture's distribution function costs more than a draw: it is prepared when first needed.
+  // Preparing a mixture's distribution function costs more than a draw, so it is done on first use.
   template <typename Ask>
   double with_quantiles(const Ask& ask) const noexcept {
     if (const auto* knots = std::get_if<QuantileKnots>(&kind_)) return ask(*knots);

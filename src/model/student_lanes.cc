@@ -48,11 +48,11 @@ struct LaneValues {
 };
 
 LaneValues evaluate_lanes(const StudentLanes& lanes, double x) noexcept {
-  LaneValues out;  // a local: the compiler knows that it does not overlap `lanes`
+  LaneValues out;  // a local variable cannot alias `lanes`, so the loop vectorises
   for (std::size_t i = 0; i < kStudentLanes; ++i) {
     const double t = (x - lanes.loc[i]) * lanes.inv_scale[i];
     const double unbounded = std::abs(t) * lanes.inv_sqrt_df[i];
-    const double root_z = unbounded < lanes.reach[i] ? unbounded : lanes.reach[i];
+    const double root_z = unbounded < lanes.largest_ratio[i] ? unbounded : lanes.largest_ratio[i];
     const double z = root_z * root_z;
     const double one = 1.0 + z;
     const double y = 1.0 / one;
@@ -90,10 +90,11 @@ void prepare_lanes(const StudentComponents& components, StudentLanes& lanes) noe
     lanes.half_df[i] = a;
     lanes.shifted[i] = a + (kShift - 0.25);
     inverse[i] = 1.0 / lanes.shifted[i];
-    lanes.reach[i] = std::sqrt(elementary::expm1(708.0 / a));
+    lanes.largest_ratio[i] = std::sqrt(elementary::expm1(708.0 / a));
     lanes.inv_sqrt_df[i] = 1.0 / std::sqrt(df[i]);
   }
-  // rest[n] = sum_{l > n} moment_l S^(2 (n - l)): what the terms after n add, in units of S^(-2 n).
+  // rest[n] = sum_{l > n} moment_l S^(2 (n - l)): the sum of the terms after n, in units of S^(-2
+  // n).
   std::array<StudentRow, kTerms> rest{};
   for (std::size_t n = kTerms - 1; n-- > 0;) {
     for (std::size_t i = 0; i < kStudentLanes; ++i) {

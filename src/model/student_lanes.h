@@ -1,5 +1,5 @@
-// Eight weighted Student-T distributions side by side, laid out so that one branch-free loop over
-// the lanes evaluates all of them; compilers vectorise it without changing a bit.
+// Eight weighted Student-T distributions, laid out so that one branch-free loop over the lanes
+// evaluates all of them; compilers vectorise it without changing a bit.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ constexpr std::size_t student_blocks(std::size_t num_components) noexcept {
   return (num_components + kStudentLanes - 1) / kStudentLanes;
 }
 
-// Components as they come, one a lane. Domain: weight >= 0, df in [2, 1e30], scale in
+// Parameters, one component per lane. Domain: weight >= 0, df in [2, 1e30], scale in
 // [1e-150, 1e150], all finite; an unused lane has weight 0.
 struct StudentComponents {
   StudentRow weight, df, loc, scale;
 };
 
-// What evaluation needs of them. With a = df / 2, z = t^2 / df, y = 1 / (1 + z) and s = log(1 + z),
+// Coefficients for the evaluation. With a = df / 2, z = t^2 / df, y = 1 / (1 + z), s = log(1 + z),
 // the upper tail of the standard Student-T is, by the recurrence of the incomplete beta function,
 //
 //   2 P(T > |t|) = I_y(a, 1/2) = y^a sqrt(1 - y) sum_{j < m} d_j y^j + I_y(a + m, 1/2),
@@ -43,10 +43,10 @@ struct StudentLanes {
 
   StudentRow weight, loc, inv_scale;
   StudentRow inv_sqrt_df, half_df, shifted;  // df^(-1/2), a, S
-  StudentRow reach;   // t / sqrt(df) beyond which the tail, 1e-308, stays as it is
-  StudentRow peak;    // weight / scale * the standard density at 0
-  StudentRow slope;   // (df + 1) / (df scale)
-  StudentRow moment;  // scale^2 df / (df - 1)
+  StudentRow largest_ratio;  // |t| / sqrt(df) is clamped to this: the tail is 1e-308 there
+  StudentRow peak;           // weight / scale * the standard density at 0
+  StudentRow slope;          // (df + 1) / (df scale)
+  StudentRow moment;         // scale^2 df / (df - 1)
   std::array<StudentRow, kShift> near;         // d_j
   std::array<StudentRow, 2 * kTerms - 2> far;  // the polynomial in s
 };
@@ -54,12 +54,12 @@ struct StudentLanes {
 void prepare_lanes(const StudentComponents& components, StudentLanes& lanes) noexcept;
 
 // A mixture at one point: P(X <= x) and P(X > x), each accurate where it is small, the density, its
-// first two derivatives, and E[X; X > x], the part of the mean that lies above x.
+// first two derivatives, and E[X; X > x], the part of the mean above x.
 struct MixtureValue {
   double below, above, density, slope, bend, mean_above;
 };
 
-// Sums lane by lane over the blocks first, then across the lanes: one order for any vector width.
+// Sums over the blocks lane by lane, then across the lanes: the same order for any vector width.
 MixtureValue evaluate_mixture(std::span<const StudentLanes> blocks, double x) noexcept;
 
 }  // namespace toto

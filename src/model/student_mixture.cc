@@ -11,28 +11,14 @@
 namespace toto {
 namespace {
 
-constexpr double kLargest = 1e150;   // of a location or scale: squares must not overflow
-constexpr double kLargestDf = 1e30;  // there a Student-T is the Gaussian to the last bit
+constexpr double kLargest = 1e150;   // of a location or scale, so that squares do not overflow
+constexpr double kLargestDf = 1e30;  // a Student-T equals the Gaussian to the last bit there
 
 }  // namespace
 
-StudentMixture::StudentMixture(std::span<double> workspace,
-                               const MixtureParameters<float>& parameters,
+StudentMixture::StudentMixture(std::span<double> workspace, const MixtureParameters& parameters,
                                const Affine& affine) noexcept
     : affine_(affine) {
-  assign(workspace, parameters);
-}
-
-StudentMixture::StudentMixture(std::span<double> workspace,
-                               const MixtureParameters<double>& parameters,
-                               const Affine& affine) noexcept
-    : affine_(affine) {
-  assign(workspace, parameters);
-}
-
-template <typename T>
-void StudentMixture::assign(std::span<double> workspace,
-                            const MixtureParameters<T>& parameters) noexcept {
   const std::size_t count = parameters.df.size();
   assert(parameters.loc.size() == count && parameters.scale.size() == count);
   assert(parameters.logits.size() == count || (parameters.logits.empty() && count <= 1));
@@ -84,6 +70,7 @@ double StudentMixture::mean() const noexcept {
   return valid_ ? affine_.shift + affine_.stretch * network_mean() : kNan;
 }
 
+// Law of total variance; df / (df - 2) is the variance of a standard Student-T.
 double StudentMixture::variance() const noexcept {
   if (!valid_) return kNan;
   const double mean = network_mean();
@@ -101,7 +88,7 @@ double StudentMixture::sample(const RandomWords& words) const noexcept {
   const std::uint64_t choice = (std::uint64_t{words[2] & 0x7ff} << 32) | words[3];
   const std::uint64_t radius = (std::uint64_t{words[1]} << 21) | (words[2] >> 11);
   const double place = (static_cast<double>(choice) + 0.5) * 0x1p-43;
-  // The last component takes what is left, however the sums were rounded.
+  // The last component takes the rest, whatever the rounding of the sums.
   const auto chosen = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, place);
   const auto i = static_cast<std::size_t>(chosen - cumulative_.begin());
   // Bailey, "Polar generation of random variates with the t-distribution" (1994), with the angle

@@ -1,4 +1,4 @@
-// Numbers of a network, immutable once they are there.
+// Weight arrays of a network: owned or mapped from a file, immutable once filled.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace toto {
 
-// An array of any type, as writing, mapping and measuring all of them in order need it.
+// An array of any element type; used to write, map and measure all arrays in order.
 class AnyWeightArray {
  public:
   virtual void map(const std::byte* ready_made) = 0;  // bytes() bytes, aligned to kAlignment
@@ -19,15 +19,15 @@ class AnyWeightArray {
   ~AnyWeightArray() = default;
 };
 
-// An array that is declared first, so that its size is known, and then given its numbers: packed
-// into its own memory, or found ready-made in a mapped file that outlives it.
+// An array that is declared with its size first and filled later: packed into its own memory, or
+// pointing into a mapped file that outlives it.
 template <typename T>
 class WeightArray final : public AnyWeightArray {
  public:
   WeightArray() = default;
   explicit WeightArray(std::size_t count) : count_(count) {}
 
-  // Its own memory, zero, to be written while packing.
+  // Allocates its own memory, zero-initialised, for packing.
   T* allocate() {
     own_ = Buffer<T>(count_);
     data_ = own_.data();
@@ -44,7 +44,7 @@ class WeightArray final : public AnyWeightArray {
   }
 
  private:
-  Buffer<T> own_;  // moving it leaves its numbers where they are
+  Buffer<T> own_;  // moving it does not move the data
   const T* data_ = nullptr;
   std::size_t count_ = 0;
 };

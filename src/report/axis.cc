@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 
 #include "report/svg.h"
+#include "tables/timestamps.h"
 
 namespace toto::report {
 namespace {
@@ -95,16 +95,10 @@ struct CivilTime {
 };
 
 CivilTime civil_time(std::int64_t time) {
-  using std::chrono::days, std::chrono::sys_days, std::chrono::year_month_day;
-  const std::int64_t day = floor_div(time, kDay);
-  const year_month_day date{sys_days{days{day}}};
-  const int rest = static_cast<int>(time - day * kDay);
-  return {static_cast<int>(date.year()),
-          static_cast<int>(static_cast<unsigned>(date.month())),
-          static_cast<int>(static_cast<unsigned>(date.day())),
-          rest / 3600,
-          rest / 60 % 60,
-          rest % 60};
+  const tables::CivilDate date = tables::civil_date(time * tables::kSecond);
+  const int rest = static_cast<int>(time - floor_div(time, kDay) * kDay);
+  return {
+      static_cast<int>(date.year), date.month, date.day, rest / 3600, rest / 60 % 60, rest % 60};
 }
 
 std::string_view month_name(int month) {

@@ -12,7 +12,7 @@
 namespace toto::report {
 namespace {
 
-constexpr double kWidth = 880, kPlotHeight = 220, kMargin = 1;
+constexpr double kPlotHeight = 220;
 constexpr double kSwatch = 20, kRow = 20;
 
 // Draws from top to bottom; `y_` is the lower edge of the part drawn so far.
@@ -28,23 +28,23 @@ class LineDrawing {
         value_axis(range.low, range.high, static_cast<int>(kPlotHeight / kTickDistance));
     draw_legend();
     y_ += 26;
-    frame_ = {.left = kMargin + label_width(axis) + 8,
+    frame_ = {.left = kPageMargin + label_width(axis) + 8,
               .top = y_,
-              .right = kWidth - kMargin,
+              .right = kPageWidth - kPageMargin,
               .bottom = y_ + kPlotHeight,
               .steps = chart_.lines.front().values.size(),
               .low = axis.low,
               .high = axis.high};
     draw_value_axis(svg_, axis, frame_);
-    svg_.text("t-tick", kMargin, frame_.top - 10, clean_text(chart_.y_label));
+    svg_.text("t-tick", kPageMargin, frame_.top - 10, clean_text(chart_.y_label));
     for (const LineChart::Line& line : chart_.lines) {
       draw_line(svg_, class_of(line), line.values, frame_, 0);
     }
     const std::vector<StepTick> ticks =
         chart_.times.empty() ? number_ticks(1, frame_.steps, frame_.step_width(), kSmallSize)
                              : calendar_ticks(chart_.times, frame_.step_width(), kSmallSize);
-    draw_step_axis(svg_, ticks, frame_, kMargin, kWidth - kMargin);
-    return page_svg(svg_, kWidth, std::ceil(frame_.bottom + 38 + kMargin), chart_.title);
+    draw_step_axis(svg_, ticks, frame_, kPageMargin, kPageWidth - kPageMargin);
+    return page_svg(svg_, kPageWidth, std::ceil(frame_.bottom + 38 + kPageMargin), chart_.title);
   }
 
  private:
@@ -53,12 +53,12 @@ class LineDrawing {
   }
 
   void draw_legend() {
-    double x = kMargin, row = 12;
+    double x = kPageMargin, row = 12;
     for (const LineChart::Line& line : chart_.lines) {
-      const std::string text = fit_text(clean_text(line.label), kFontSize, kWidth / 2);
+      const std::string text = fit_text(clean_text(line.label), kFontSize, kPageWidth / 2);
       const double width = kSwatch + 6 + text_width(text, kFontSize);
-      if (x > kMargin && x + width > kWidth) {
-        x = kMargin;
+      if (x > kPageMargin && x + width > kPageWidth) {
+        x = kPageMargin;
         row += kRow;
       }
       draw_rule(svg_, class_of(line), x + 1, row, x + kSwatch - 1, row);

@@ -74,6 +74,8 @@ void draw_value_axis(SvgWriter& svg, const ValueAxis& axis, const Frame& frame);
 // Below the frame; labels stay between `left` and `right`. Whether there is a second row of them.
 bool draw_step_axis(SvgWriter& svg, std::span<const StepTick> ticks, const Frame& frame,
                     double left, double right);
+// Pixels: a chart on a page, and what it leaves free at its edges.
+inline constexpr double kPageWidth = 880, kPageMargin = 1;
 // The drawing in an <svg> for a page; `title` is for screen readers.
 std::string page_svg(const SvgWriter& drawing, double width, double height, std::string_view title);
 

@@ -12,7 +12,7 @@
 namespace toto::report {
 namespace {
 
-constexpr double kWidth = 880, kMargin = 1, kRemarkRoom = 190;
+constexpr double kRemarkRoom = 190;
 constexpr double kStripHeight = 34, kTop = 28, kBottom = 26;
 constexpr double kJitter = 3.5;  // separates dots of equal values
 
@@ -53,13 +53,13 @@ class StripDrawing {
       high = std::max(high, *max);
       left_ = std::max(left_, text_width(clean_text(strip.label), kFontSize) + 18);
     }
-    left_ = std::min(left_, kWidth / 4);
+    left_ = std::min(left_, kPageWidth / 4);
     axis_ = log_axis(low, high);
     bottom_ = kTop + kStripHeight * static_cast<double>(chart.strips.size());
   }
 
   std::string draw() {
-    svg_.text("t-tick", kMargin, 12, clean_text(chart_.x_label));
+    svg_.text("t-tick", kPageMargin, 12, clean_text(chart_.x_label));
     for (const double tick : axis_.ticks) {
       draw_rule(svg_, "t-grid", x(tick), kTop, x(tick), bottom_);
       svg_.text("t-tick", x(tick), bottom_ + 18, fmt::format("{:g}", tick), "middle");
@@ -69,19 +69,19 @@ class StripDrawing {
       draw_strip(strip, y);
       y += kStripHeight;
     }
-    return page_svg(svg_, kWidth, bottom_ + kBottom, chart_.title);
+    return page_svg(svg_, kPageWidth, bottom_ + kBottom, chart_.title);
   }
 
  private:
   double x(double value) const {
     const double begin = std::log(axis_.low);
     const double share = (std::log(value) - begin) / (std::log(axis_.high) - begin);
-    return left_ + share * (kWidth - kMargin - kRemarkRoom - left_);
+    return left_ + share * (kPageWidth - kPageMargin - kRemarkRoom - left_);
   }
 
   void draw_strip(const StripChart::Strip& strip, double y) {
     const std::string color = fmt::format("l-line l-{}", strip.color);
-    svg_.text("t-legend", kMargin, y + 4.5,
+    svg_.text("t-legend", kPageMargin, y + 4.5,
               fit_text(clean_text(strip.label), kFontSize, left_ - 12));
     PathData dots;
     for (std::size_t i = 0; i < strip.values.size(); ++i) {
@@ -93,7 +93,7 @@ class StripDrawing {
     std::sort(sorted.begin(), sorted.end());
     const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
     draw_rule(svg_, color, x(median), y - 11, x(median), y + 11);
-    svg_.text("t-tick", kWidth - kMargin, y + 4.5, clean_text(strip.remark), "end");
+    svg_.text("t-tick", kPageWidth - kPageMargin, y + 4.5, clean_text(strip.remark), "end");
   }
 
   const StripChart& chart_;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace toto::report {
 namespace {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kPriceColumns = {"open", "high", "low", "close"};
 
-// What is read is what is hashed: a file that changes meanwhile, or a pipe, has no second reading.
+// Hashes the bytes while they are read: a pipe, or a file that changes, cannot be read twice.
 class HashedSource final : public io::ByteSource {
  public:
   explicit HashedSource(io::ByteSource& source) : source_(source) {}
@@ -36,6 +36,7 @@ class HashedSource final : public io::ByteSource {
   io::Sha256 hash_;
 };
 
+// A bar without a price cannot be traded, so a missing price is an error here, unlike in forecasts.
 void check_price(const SeriesTable& table, const TableRows& rows, std::size_t column,
                  std::size_t row, const std::string& file) {
   const float price = rows.values[column][row];
@@ -58,7 +59,7 @@ bool is_csv(const fs::directory_entry& entry) {
          !entry.is_directory(ignored);
 }
 
-// The files behind one path of the command line.
+// The file itself, or the CSV files of a folder sorted by name.
 std::vector<std::string> files_of(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
@@ -141,6 +142,7 @@ std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
   return symbols;
 }
 
+// Symbols must be unique over all files: results are reported by symbol.
 std::vector<Bars> read_all_bars(const std::vector<std::string>& paths) {
   std::vector<Bars> all;
   std::map<std::string, std::string> file_of;
@@ -150,7 +152,7 @@ std::vector<Bars> read_all_bars(const std::vector<std::string>& paths) {
         const auto [known, is_new] = file_of.try_emplace(bars.symbol, bars.file);
         if (!is_new) {
           fail(ErrorCode::corrupt_file,
-               "{}: the symbol {} stands in {} too, expected it in one file; rename one of them",
+               "{}: the symbol {} is also in {}, expected it in one file; rename one of them",
                bars.file, quoted(bars.symbol), known->second);
         }
         all.push_back(std::move(bars));

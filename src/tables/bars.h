@@ -1,5 +1,5 @@
-// Price bars of one symbol, strictly read: every price is there, finite and positive, and times
-// increase.
+// Price bars of one symbol. Reading is strict: every price must be present, finite and positive,
+// and times must increase.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace toto::tables {
 
-// What is forecast, in the order of every output.
+// The price to forecast, in the order of every output.
 enum class Target { close, low, high, open };
 inline constexpr std::array<Target, 4> kTargets = {Target::close, Target::low, Target::high,
                                                    Target::open};
@@ -23,28 +23,29 @@ std::string_view name_of(Target target) noexcept;
 struct Bars {
   std::string symbol = {};
   std::string file = {};         // for messages
-  std::string file_sha256 = {};  // of its bytes as they were read
+  std::string file_sha256 = {};  // of the bytes read
   TimeStyle style = {};
   std::vector<Ticks> times = {};
   std::vector<std::int64_t> lines = {};  // in the file, from 1
   std::vector<double> open = {}, high = {}, low = {}, close = {};
-  std::vector<double> volume = {};  // NaN where there is none; empty without such a column
+  std::vector<double> volume = {};  // NaN for an empty cell; empty without a volume column
 
   std::size_t size() const { return close.size(); }
   const std::vector<double>& prices(Target target) const;
   std::string time_text(std::size_t bar) const { return format_time(times[bar], style); }
 };
 
-// The symbols of one file: its name without extension, or those of its `symbol` column, in the
-// order of the file. Error(not_found), or Error(corrupt_file) with file and line.
+// The bars of each symbol of one file, in file order. A symbol is a value of the `symbol` column,
+// or the file's name without extension. Error(not_found), or Error(corrupt_file) with file and
+// line.
 std::vector<Bars> read_bars(const std::string& path);
-// The same of bytes from elsewhere: `file` is for messages, `symbol` that of a table without a
-// column for it.
+// The same from any byte source: `file` is for messages, `symbol` names a table without a symbol
+// column.
 std::vector<Bars> read_bars(io::ByteSource& source, const std::string& file,
                             const std::string& symbol);
 
 // All symbols of all files, each path a CSV file or a folder of them (in the order of their names).
-// Error(corrupt_file) for a symbol that two files have, and for a folder without a CSV file.
+// Error(corrupt_file) for a symbol in two files and for a folder without a CSV file.
 std::vector<Bars> read_all_bars(const std::vector<std::string>& paths);
 
 }  // namespace toto::tables

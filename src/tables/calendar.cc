@@ -11,7 +11,7 @@
 namespace toto::tables {
 namespace {
 
-constexpr std::size_t kMaxNotes = 20;  // of one kind and symbol
+constexpr std::size_t kMaxNotes = 20;  // per kind and symbol
 constexpr int kSaturday = 5;
 
 Ticks day_of(Ticks time) { return (time - time_of_day(time)) / kDay; }
@@ -24,6 +24,7 @@ struct Day {
   std::size_t count = 0;
 };
 
+// Without dates every bar is its own day.
 std::vector<Day> days_of(const Bars& bars) {
   std::vector<Day> days;
   for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -35,6 +36,7 @@ std::vector<Day> days_of(const Bars& bars) {
   return days;
 }
 
+// The median over the days that have bars.
 double bars_per_day(const std::vector<Day>& days) {
   std::vector<double> counts;
   counts.reserve(days.size());
@@ -42,7 +44,7 @@ double bars_per_day(const std::vector<Day>& days) {
   return median(std::move(counts));
 }
 
-// From each bar to the next, in ticks.
+// Ticks from each bar to the next.
 std::vector<double> steps_of(const Bars& bars) {
   std::vector<double> steps;
   for (std::size_t i = 1; i < bars.size(); ++i) {
@@ -51,21 +53,22 @@ std::vector<double> steps_of(const Bars& bars) {
   return steps;
 }
 
-// The distance between bars in words, and the number of them in a year as far as it is known.
+// The usual distance between bars in words, and bars per year where the name decides it.
 struct Spacing {
   std::string_view name;  // empty: daily
-  int usual_year = 0;     // 0: depends on the market's hours
+  int usual_year = 0;     // bars per year; 0: depends on the market's hours
 };
 
 Spacing spacing_of(double median_step) {
   const double days = median_step / static_cast<double>(kDay);
   if (days < 0.9) return {.name = "intraday"};
-  if (days < 5) return {};  // a holiday or a weekend may lie between most bars of a short file
+  if (days < 5) return {};  // in a short file most bars may be next to a holiday or weekend
   if (days < 11) return {.name = "weekly", .usual_year = 52};
   if (days < 45) return {.name = "monthly", .usual_year = 12};
   return {.name = "quarterly or yearly", .usual_year = 4};
 }
 
+// Collects the notes of data_notes() for one symbol.
 class BarInspection {
  public:
   BarInspection(const Bars& bars, Asset asset) : bars_(bars), asset_(asset), days_(days_of(bars)) {
@@ -100,8 +103,8 @@ class BarInspection {
     return fmt::format("{}: line {}: {}", bars_.file, bars_.lines[bar], bars_.symbol);
   }
 
-  // Counts what it does not say: a file with ten thousand of a kind has one cause, not ten
-  // thousand.
+  // One note per finding up to kMaxNotes; the last one counts the rest. Thousands of findings of
+  // one kind have one cause.
   template <typename Sentence>
   void note_each(const std::vector<std::size_t>& found, const Sentence& sentence) {
     for (std::size_t k = 0; k < std::min(found.size(), kMaxNotes); ++k) {
@@ -114,7 +117,7 @@ class BarInspection {
     }
   }
 
-  // One sentence for all: the first one, and the lines of the others.
+  // One note for all findings: the text of the first one, then the lines of the others.
   void note_together(const std::vector<std::size_t>& found, const std::string& first) {
     if (found.empty()) return;
     std::string note = first;
@@ -128,6 +131,7 @@ class BarInspection {
     notes_.push_back(std::move(note));
   }
 
+  // Bars whose high is not the highest or whose low is not the lowest price.
   void note_odd_bars() {
     std::vector<std::size_t> odd;
     for (std::size_t i = 0; i < bars_.size(); ++i) {
@@ -153,10 +157,13 @@ class BarInspection {
     return count;
   }
 
+  // Daily or faster bars of a stock, whose weekends and holidays are not gaps.
   bool has_rhythm_of_weekdays() const {
     return asset_ == Asset::stock && !bars_.style.steps && step_ <= 4 * static_cast<double>(kDay);
   }
 
+  // One or two absent weekdays are holidays, more are gaps; without weekdays, 1.5 usual steps are a
+  // gap.
   void note_gaps() {
     constexpr std::int64_t kLongestHoliday = 2;  // weekdays in a row
     std::vector<std::size_t> gaps, holidays;
@@ -178,12 +185,12 @@ class BarInspection {
     });
     if (holidays.empty()) return;
     note_together(holidays,
-                  fmt::format("{} has no bar on a weekday between {} and {}: a holiday, it seems",
+                  fmt::format("{} has no bar on a weekday between {} and {}: probably a holiday",
                               where(holidays.front()), bars_.time_text(holidays.front() - 1),
                               bars_.time_text(holidays.front())));
   }
 
-  // Days of a market with hours that end early. The first and the last day may be cut by the file.
+  // Trading days that end early. The file may cut the first and the last day, so they do not count.
   void note_half_days() {
     if (!intraday_ || !has_rhythm_of_weekdays() || days_.size() < 3) return;
     const double usual = bars_per_day(days_);
@@ -194,13 +201,14 @@ class BarInspection {
     if (half.empty()) return;
     const auto day = std::find_if(days_.begin(), days_.end(),
                                   [&](const Day& item) { return item.first == half.front(); });
-    note_together(half, fmt::format("{} has a day of {} bars, {} are usual: a half day, it seems",
+    note_together(half, fmt::format("{} has a day of {} bars, {} are usual: probably a half day",
                                     where(half.front()), day->count, usual));
   }
 
+  // A close that changed by a usual split ratio or its inverse.
   void note_splits() {
     constexpr std::array<double, 6> kRatios = {2, 3, 4, 5, 10, 20};
-    constexpr double kTolerance = 0.05;  // what the price itself may have moved on that day
+    constexpr double kTolerance = 0.05;  // the price itself may have moved by this on that day
     std::vector<std::size_t> splits;
     for (std::size_t i = 1; i < bars_.size(); ++i) {
       const double change = bars_.close[i] / bars_.close[i - 1];
@@ -214,8 +222,8 @@ class BarInspection {
     }
     note_each(splits, [&](std::size_t i) {
       return fmt::format(
-          "{} closes at {} after {}, {:.3g} times as much: a split, probably; adjust the prices if "
-          "it is one",
+          "{} closes at {} after {}, {:.3g} times as much: probably a split; if so, adjust the "
+          "prices",
           where(i), bars_.close[i], bars_.close[i - 1], bars_.close[i] / bars_.close[i - 1]);
     });
   }
@@ -265,14 +273,15 @@ std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> c
   if (!chosen_bars_per_year && !spacing.name.empty()) {
     notes.push_back(fmt::format(
         "{}: {} has {} bars, {:.3g} {} apart: its annual figures assume {:g} bars a year; "
-        "--bars-per-year {} says otherwise",
+        "--bars-per-year {} overrides it",
         bars.file, bars.symbol, spacing.name,
         step / static_cast<double>(step < static_cast<double>(kDay) ? kMinute : kDay),
         step < static_cast<double>(kDay) ? "minutes" : "days", bars_per_year(bars, asset),
         spacing.usual_year > 0 ? fmt::format("{}", spacing.usual_year) : "N"));
   }
   if (chosen_asset || asset != Asset::crypto) return notes;
-  // Of a market that never closes, two bars of seven; dates of weeks and months tell nothing.
+  // A market that never closes has two of seven bars on weekends. Weekly and monthly dates prove
+  // nothing.
   constexpr double kRare = 0.1;
   const auto weekend = std::count_if(bars.times.begin(), bars.times.end(), is_weekend);
   const bool telling = spacing.usual_year == 0;
@@ -282,10 +291,11 @@ std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> c
   const auto first = static_cast<std::size_t>(
       std::find_if(bars.times.begin(), bars.times.end(), is_weekend) - bars.times.begin());
   notes.push_back(fmt::format(
-      "{}: line {}: {} is taken for crypto, so never short, because {} of its {} bars {} on a "
-      "weekend, the first on {}{}; --asset stock says otherwise",
+      "{}: line {}: {} is classified as crypto (never short) because {} of its {} bars {} on a "
+      "weekend, the first on {}{}; --asset stock overrides it",
       bars.file, bars.lines[first], bars.symbol, weekend, bars.size(),
-      weekend == 1 ? "falls" : "fall", bars.time_text(first), telling ? ": strays, it seems" : ""));
+      weekend == 1 ? "falls" : "fall", bars.time_text(first),
+      telling ? ": probably stray bars" : ""));
   return notes;
 }
 

@@ -12,8 +12,7 @@
 namespace toto::tables {
 namespace {
 
-// Gathers text until there is enough of it that a call of the sink, perhaps a write to disk, is
-// cheap.
+// Buffers text up to 64 kB, so that calls of the sink, perhaps writes to disk, are rare.
 class ChunkedText {
  public:
   explicit ChunkedText(TextSink sink) : sink_(std::move(sink)) {}
@@ -38,7 +37,7 @@ void write_values(io::JsonWriter& json, std::string_view name, std::span<const f
   json.end_array();
 }
 
-// Fields of one series, in the order people read them, drained after each one that may be large.
+// The fields of one series in reading order; drained after each field that may be large.
 void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
                         std::span<const double> levels) {
   json.field("id", entry.id).field("context_length", entry.context_length);
@@ -69,14 +68,17 @@ void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEn
   json.end_array();
 }
 
+// Rounds a time in milliseconds to microseconds, to keep noise digits out of the file.
 double to_microseconds(double milliseconds) { return std::round(milliseconds * 1000) / 1000; }
 
+// The shortest text that reads back as the same float; nothing for NaN.
 void append_number(std::string& text, float value) {
   if (!std::isfinite(value)) return;
   std::array<char, 32> buffer;  // the longest float has 15 characters
   text.append(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr);
 }
 
+// One object: the engine block first, then the series, then the timings.
 class JsonForecastWriter final : public ForecastWriter {
  public:
   JsonForecastWriter(const ForecastHeader& header, TextSink sink)
@@ -107,6 +109,7 @@ class JsonForecastWriter final : public ForecastWriter {
   io::JsonWriter json_;
 };
 
+// One compact line per series, each with its own engine block.
 class JsonLinesForecastWriter final : public ForecastWriter {
  public:
   JsonLinesForecastWriter(ForecastHeader header, TextSink sink)
@@ -127,6 +130,7 @@ class JsonLinesForecastWriter final : public ForecastWriter {
   io::JsonWriter json_{io::JsonLayout::compact};
 };
 
+// A long table that `toto forecast` and Nixtla's tools read back.
 class CsvForecastWriter final : public ForecastWriter {
  public:
   CsvForecastWriter(const ForecastHeader& header, TextSink sink) : out_(std::move(sink)) {

@@ -1,5 +1,5 @@
-// Forecasts out: JSON, JSON lines, CSV, and a table for people. Everything is streamed: forecasts
-// are never copied, and neither they nor the text of an output stand in memory as a whole.
+// Writes forecasts as JSON, JSON lines, CSV, or a table for the terminal. Output is streamed:
+// forecasts are not copied, and memory holds neither all of them nor the whole text.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace toto::tables {
 
-// Which engine made this: part of every report.
+// The engine that produced a result; part of every report.
 struct EngineBlock {
   std::string version = {};
   std::string model = {};
@@ -32,28 +32,28 @@ struct EngineBlock {
 EngineBlock describe(const Engine& engine, std::string model, std::uint64_t seed);
 void write_engine(io::JsonWriter& json, const EngineBlock& engine);  // the object, without its key
 
-// One series, or one variate of one: views into what the caller keeps alive.
+// One series or one variate of a series: views of data that the caller keeps alive.
 struct ForecastEntry {
   std::string_view id = {};
   int context_length = 0;
   std::span<const std::string> timestamps = {};        // [step]
   std::span<const float> mean = {};                    // [step]
   std::span<const float> median = {};                  // [step]
-  std::span<const float> point = {};                   // [step], or empty: left out
+  std::span<const float> point = {};                   // [step], or empty: not written
   std::vector<std::span<const float>> quantiles = {};  // [level][step]
-  std::span<const float> samples = {};                 // [sample][step], or empty: left out
+  std::span<const float> samples = {};                 // [sample][step], or empty: not written
 };
 // Variate `variate` of a forecast, with its samples if it has any; `point` stays empty.
 ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view id,
                          std::span<const std::string> timestamps);
 
-// What all series of an answer have in common.
+// Common to all series of an answer.
 struct ForecastHeader {
   EngineBlock engine = {};
   int horizon = 0;
   std::vector<double> quantiles = {};  // the levels, in the order of ForecastEntry::quantiles
-  // Of the table alone: what stands before each id ("AAPL" for "AAPL close: ..."), and the name of
-  // the point column, without which there is none.
+  // For the terminal table: the text before each id ("AAPL" in "AAPL close: ..."), and the name of
+  // the point column; empty: no such column.
   std::string heading = {};
   std::string point_name = {};
 };
@@ -63,8 +63,7 @@ std::string quantile_name(double level);
 
 using TextSink = std::function<void(std::string_view)>;
 
-// Writes an answer series by series, whatever their number: the caller forgets an entry once it is
-// added. Not thread safe.
+// Writes an answer series by series; an entry may be released once it is added. Not thread-safe.
 class ForecastWriter {
  public:
   ForecastWriter() = default;
@@ -75,20 +74,20 @@ class ForecastWriter {
   virtual void finish(const Timings& timings) = 0;  // milliseconds; nothing is added afterwards
 };
 
-// By the extension of `path`: .json, .jsonl or .csv; else Error(invalid_argument), which a caller
-// can have before any work is done.
+// By the extension of `path`: .json, .jsonl or .csv; otherwise Error(invalid_argument). Call it
+// before any work is done.
 enum class OutputFormat { json, jsonl, csv };
 OutputFormat output_format(std::string_view path);
 
-// JSON is one object, JSON lines have a line for each series: its entry of the JSON form, and the
-// engine block behind it. CSV is `unique_id,ds,mean,0.1,...`; a missing value is an empty cell.
+// JSON is one object. JSON lines have one line per series: its entry of the JSON form followed by
+// the engine block. CSV is `unique_id,ds,mean,0.1,...`; a missing value is an empty cell.
 std::unique_ptr<ForecastWriter> make_file_writer(OutputFormat format, ForecastHeader header,
                                                  TextSink sink);
 
-// For people. Aligned columns: the time, the mean, the point forecast if there is one, and up to
-// three quantiles, their decimal points below each other: six digits of the largest value, which is
-// what a reader can use; a file has them all. Long horizons and long lists of series are cut short,
-// with a note. Control characters in ids do not reach the terminal.
+// A table for the terminal: the time, the mean, the point forecast if there is one, and up to three
+// quantiles with aligned decimal points and six digits of the largest value; files have all digits.
+// Long horizons and long lists of series are cut, with a note. Control characters in ids are
+// removed.
 std::unique_ptr<ForecastWriter> make_table_writer(ForecastHeader header, TextSink sink);
 
 }  // namespace toto::tables

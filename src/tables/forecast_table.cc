@@ -1,4 +1,4 @@
-// The table for people: few digits, few columns, decimal points below each other.
+// The table on the terminal: few digits, few columns, aligned decimal points.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxTableSeries = 20;
 constexpr std::size_t kMaxTableSteps = 20;
-constexpr std::size_t kLastSteps = 4;  // of a horizon that is cut short
+constexpr std::size_t kLastSteps = 4;  // shown at the end of a long horizon
 
-// The lowest level, the one nearest to the median and the highest, by their positions.
+// Positions of the lowest level, the one nearest to the median and the highest.
 std::vector<std::size_t> shown_levels(std::span<const double> levels) {
   if (levels.empty()) return {};
   const auto position = [&](auto found) {
@@ -35,10 +35,10 @@ std::vector<std::size_t> shown_levels(std::span<const double> levels) {
 
 using TableRow = std::vector<std::string>;
 
-// A column of the table and the form its numbers share.
+// A column of numbers that share one format.
 struct TableColumn {
   std::string name;
-  std::vector<float> values;  // of the steps that are shown
+  std::vector<float> values;  // of the steps shown
 
   float largest() const {
     float most = 0;
@@ -49,10 +49,10 @@ struct TableColumn {
   }
 };
 
-// Fixed notation is for what it can show: not 39 digits, nor zeros alone.
+// Whether fixed notation suits the column: it would print 39 digits for 1e38 and zeros for 1e-9.
 bool is_plain(float largest) { return largest == 0 || (largest >= 1e-4F && largest < 1e15F); }
 
-// Decimals that leave the largest value six digits, and prices their cents.
+// Decimals that give the largest value six digits, but at least two (cents).
 int plain_decimals(float largest) {
   constexpr int kDigits = 6, kCents = 2;
   const int exponent = largest == 0 ? 0 : static_cast<int>(std::floor(std::log10(largest)));
@@ -68,7 +68,7 @@ std::vector<std::string> cells_of(const TableColumn& column, int decimals) {
       cells.emplace_back("-");
     } else if (plain) {
       std::string text = fmt::format("{:.{}f}", value, decimals);
-      // What rounds to nothing has no sign.
+      // Print "-0.00" without its sign.
       if (text.find_first_not_of("-0.") == std::string::npos && text[0] == '-') text.erase(0, 1);
       cells.push_back(std::move(text));
     } else {
@@ -78,7 +78,7 @@ std::vector<std::string> cells_of(const TableColumn& column, int decimals) {
   return cells;
 }
 
-// Zeros that end every decimal of the table say nothing: counts stay whole numbers.
+// Drops decimals that are zero in every cell, so that counts print as whole numbers.
 int needed_decimals(std::span<const TableColumn> columns, int decimals) {
   std::size_t needed = 0;
   for (const TableColumn& column : columns) {
@@ -92,6 +92,7 @@ int needed_decimals(std::span<const TableColumn> columns, int decimals) {
   return static_cast<int>(needed);
 }
 
+// Columns padded to their widest cell, without trailing blanks.
 std::string aligned(std::span<const TableRow> rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const TableRow& row : rows) {
@@ -132,6 +133,7 @@ std::vector<TableColumn> table_columns(const ForecastEntry& entry, const Forecas
   return columns;
 }
 
+// All plain columns share their decimals, so that decimal points align across the table.
 std::string entry_table(const ForecastEntry& entry, const ForecastHeader& header) {
   const std::size_t horizon = entry.mean.size();
   const std::vector<std::size_t> steps = shown_steps(horizon);
@@ -158,13 +160,14 @@ std::string entry_table(const ForecastEntry& entry, const ForecastHeader& header
   const std::string before = header.heading.empty() || equal_ignoring_case(header.heading, entry.id)
                                  ? std::string()
                                  : header.heading + " ";
-  return fmt::format("{}: {} {} after {} {}{}\n", one_line(before + std::string(entry.id)), horizon,
-                     horizon == 1 ? "step" : "steps", entry.context_length,
-                     entry.context_length == 1 ? "value" : "values",
+  return fmt::format("{}: {} after {}{}\n", one_line(before + std::string(entry.id)),
+                     counted(static_cast<std::int64_t>(horizon), "step"),
+                     counted(entry.context_length, "value"),
                      cut ? fmt::format("; {} steps are not shown", horizon - steps.size()) : "") +
          aligned(rows);
 }
 
+// Prints the first kMaxTableSeries series and counts the others.
 class TableWriter final : public ForecastWriter {
  public:
   TableWriter(ForecastHeader header, TextSink sink)

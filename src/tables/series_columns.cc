@@ -13,7 +13,7 @@
 namespace toto::tables {
 namespace {
 
-// "a, b, c", cut short when there are many.
+// `"a", "b", "c"`; at most ten names, then the number of the others.
 std::string list_names(std::span<const std::string> names) {
   constexpr std::size_t kMaxListed = 10;
   std::string text;
@@ -42,6 +42,7 @@ std::optional<std::size_t> find_column(std::span<const std::string> names, std::
   return find_column(names, Names(&name, 1));
 }
 
+// Assigns roles to the columns of one header.
 class ColumnPlanner {
  public:
   ColumnPlanner(const std::string& file, std::int64_t header_line,
@@ -89,7 +90,8 @@ class ColumnPlanner {
   std::optional<std::size_t> find(Names wanted) const { return find_column(names_, wanted); }
   std::optional<std::size_t> find(std::string_view name) const { return find_column(names_, name); }
 
-  // Exchanges name the time of a bar in many ways ("Open time", "unix"): it is what is left over.
+  // Exchanges name the time column in many ways ("Open time", "unix"): it is the first column that
+  // has none of the other names.
   std::size_t other_than_bars() const {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       bool known = false;
@@ -112,7 +114,7 @@ class ColumnPlanner {
     return *found;
   }
 
-  // Without a search for each: both tables may have 10^5 columns.
+  // Hash sets instead of a search per name: both tables may have 10^5 columns.
   void add_also(ColumnPlan& plan) const {
     const std::unordered_set<std::string_view> there(names_.begin(), names_.end());
     std::unordered_set<std::string> exactly, in_lower_case;
@@ -130,6 +132,7 @@ class ColumnPlanner {
     }
   }
 
+  // A column by name: an exact match first, then a case-insensitive one.
   std::size_t select(const std::string& name, const ColumnPlan& plan) const {
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) {
@@ -155,6 +158,7 @@ class ColumnPlanner {
     return column;
   }
 
+  // Wide tables: every named column except the time.
   void take_all(ColumnPlan& plan, std::vector<std::string>& warnings) const {
     std::size_t num_unnamed = 0;
     for (std::size_t i = 0; i < names_.size(); ++i) {

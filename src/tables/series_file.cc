@@ -17,7 +17,7 @@
 namespace toto::tables {
 namespace {
 
-// Something that happened to some series of a file, reported in one warning for all of them.
+// Counts one kind of finding over the series of a file, for one warning about all of them.
 class Tally {
  public:
   void add(std::string_view id, std::size_t count, Ticks first_time = 0) {
@@ -29,7 +29,7 @@ class Tally {
   }
   bool any() const { return num_series_ > 0; }
   std::size_t count() const { return count_; }
-  Ticks first_time() const { return first_time_; }  // where it happened first
+  Ticks first_time() const { return first_time_; }
   // ` (series "a" and 2 more)`; empty if the series has no id.
   std::string of() const {
     if (first_id_.empty()) return {};
@@ -44,14 +44,14 @@ class Tally {
   Ticks first_time_ = 0;
 };
 
-// Turns rows into series on a grid, and remembers what to warn of.
+// Turns rows into series on a regular grid and collects warnings and the description of the file.
 class SeriesBuilder {
  public:
   SeriesBuilder(std::string file, std::string_view frequency) : file_(std::move(file)) {
     if (!frequency.empty()) wanted_ = parse_frequency(frequency, "the frequency");
   }
 
-  // The grid of rows that share their times. `id` is empty if that is the whole file.
+  // The grid of rows that share their times. `id` is empty for a file without ids.
   Grid make_grid(std::vector<Ticks> times, const TimeStyle& style, const std::string& id) {
     const std::size_t num_rows = times.size();
     const std::string what = id.empty() ? file_ : fmt::format("series {} of {}", quoted(id), file_);
@@ -62,6 +62,8 @@ class SeriesBuilder {
     }
     Grid grid = wanted_ ? impose_grid(std::move(times), *wanted_, style, what)
                         : infer_grid(std::move(times), style.steps);
+    num_rows_ += num_rows;
+    ++num_groups_;
     if (grid.frequency.unit == Frequency::Unit::unknown) unknown_.add(id, 1);
     if (grid.irregular) {
       if (!irregular_.any()) median_step_ = name_of(grid.frequency, style.steps);
@@ -77,7 +79,7 @@ class SeriesBuilder {
     return grid;
   }
 
-  // A line of JSON has only its first time, so its frequency must be given.
+  // A line of JSON holds only its first time: later ones follow from the frequency.
   std::shared_ptr<const TimeAxis> make_axis(const JsonSeries& line, const TimeStyle& style) {
     TimeAxis axis{.style = style, .frequency = wanted_.value_or(line.frequency)};
     if (axis.frequency.unit == Frequency::Unit::unknown) {
@@ -100,6 +102,8 @@ class SeriesBuilder {
     return std::make_shared<const TimeAxis>(std::move(axis));
   }
 
+  // Places the rows on the grid, drops leading missing values and collects facts for the
+  // description.
   InputSeries make(std::string id, std::shared_ptr<const TimeAxis> axis,
                    std::span<const std::size_t> positions, std::vector<float> rows,
                    std::size_t column, const std::string& where) {
@@ -128,23 +132,29 @@ class SeriesBuilder {
     } else if (!(axis->frequency == frequency_)) {
       one_frequency_ = false;
     }
+    shortest_ = std::min(shortest_, values.size());
+    longest_ = std::max(longest_, values.size());
+    if (!axis->times.empty()) {
+      first_time_ = std::min(first_time_, axis->times[axis->times.size() - values.size()]);
+      last_time_ = std::max(last_time_, axis->times.back());
+    }
     return {.id = std::move(id),
             .values = std::move(values),
             .axis = std::move(axis),
             .column = column};
   }
 
-  // The facts of the whole file; `begin` begins its description.
-  InputData finish(std::vector<std::string> warnings, const TimeStyle& style,
-                   const std::string& begin) {
+  // Everything about the file except its series.
+  InputData finish(std::vector<std::string> warnings, const TimeStyle& style, InputFormat format,
+                   std::span<const std::string> columns) {
     const auto warn = [&](const Tally& tally, const std::string& text) {
       if (tally.any()) warnings.push_back(fmt::format("{}: {}{}", file_, text, tally.of()));
     };
     warn(absent_, fmt::format("absent timestamps are inserted as missing: {}, the first is {}",
                               absent_.count(), format_time(absent_.first_time(), style)));
     warn(closed_up_,
-         fmt::format("absent weekdays are closed up as if they were holidays: {} in gaps longer "
-                     "than a week, the first is {}; --freq B inserts them as missing",
+         fmt::format("absent weekdays are treated as holidays: {} in gaps longer than a week, the "
+                     "first is {}; --freq B inserts them as missing",
                      closed_up_.count(), format_time(closed_up_.first_time(), style)));
     warn(moved_,
          fmt::format("times off the grid are moved to its nearest step: {}", moved_.count()));
@@ -153,15 +163,12 @@ class SeriesBuilder {
                      "forecast steps are the median distance {} apart",
                      median_step_));
     warn(unknown_,
-         "the frequency is unknown: forecast times are step numbers, --freq makes them "
-         "dates");
+         "the frequency is unknown: forecast times are step numbers, --freq makes them dates");
     warn(leading_, fmt::format("leading missing values are dropped: {}", leading_.count()));
     InputData data;
     data.name = file_;
-    data.description = fmt::format("{}{} series", begin, num_series_);
-    if (one_frequency_ && frequency_.unit != Frequency::Unit::unknown) {
-      data.description += ", " + name_of(frequency_, style.steps);
-    }
+    data.format = format;
+    data.description = description(style, format, columns);
     data.style = style;
     data.num_series = num_series_;
     data.warnings = std::move(warnings);
@@ -169,21 +176,52 @@ class SeriesBuilder {
   }
 
  private:
+  // "1254 daily bars (business days), 2021-08-06 to 2026-08-05; forecasting close".
+  std::string description(const TimeStyle& style, InputFormat format,
+                          std::span<const std::string> columns) const {
+    const bool known = one_frequency_ && frequency_.unit != Frequency::Unit::unknown;
+    const std::string kind = irregular_.any()        ? "irregular "
+                             : known && !style.steps ? adjective_of(frequency_) + " "
+                                                     : "";
+    std::string text;
+    if (format == InputFormat::csv_ohlcv) {
+      text = counted(static_cast<std::int64_t>(num_rows_), kind + "bar");
+      if (num_groups_ > 1) text += fmt::format(" of {} symbols", num_groups_);
+    } else {
+      text = fmt::format("{} {}series of {}{}", num_series_, kind,
+                         shortest_ < longest_ ? "up to " : "",
+                         counted(static_cast<std::int64_t>(longest_), "point"));
+    }
+    if (known && frequency_.unit == Frequency::Unit::weekday) text += " (business days)";
+    if (first_time_ <= last_time_) {
+      text += fmt::format(", {}{} to {}", style.steps ? "steps " : "",
+                          format_time(first_time_, style), format_time(last_time_, style));
+    }
+    if (format == InputFormat::csv_ohlcv) {
+      text +=
+          fmt::format("; forecasting {}", one_line(fmt::format("{}", fmt::join(columns, ", "))));
+    }
+    return text;
+  }
+
   std::string file_;
   std::optional<Frequency> wanted_;
   std::unordered_set<std::string> ids_;
   std::size_t num_series_ = 0;
+  std::size_t num_groups_ = 0, num_rows_ = 0;  // grids made, and rows read for them
+  std::size_t shortest_ = std::numeric_limits<std::size_t>::max(), longest_ = 0;  // values
+  Ticks first_time_ = std::numeric_limits<Ticks>::max();
+  Ticks last_time_ = std::numeric_limits<Ticks>::min();
   Frequency frequency_;  // of the first
   bool one_frequency_ = true;
   std::string median_step_;  // of the first irregular one
   Tally absent_, closed_up_, moved_, irregular_, unknown_, leading_;
 };
 
-// A format of input files. A new one is a new row of kFormats.
+// A format of input files. To add one, add a row to kFormats.
 struct FormatRow {
   InputFormat format;
-  std::string_view name;   // of --format
-  std::string_view title;  // begins the description of a file
+  std::string_view name;  // for --format
   bool (*recognise)(const io::TextInput& input);
   InputData (*read)(InputFormat format, io::TextInput& input, const ReadOptions& options);
   // See stream_series.
@@ -191,7 +229,6 @@ struct FormatRow {
                                      const ReadOptions& options, const TakeSeries& take,
                                      const std::optional<TimeStyle>& style);
 };
-const FormatRow& row_of(InputFormat format);
 
 // The series of one id, or of a whole table without ids.
 std::vector<InputSeries> make_series(SeriesBuilder& builder, const std::string& file,
@@ -222,15 +259,8 @@ TableOptions table_options(InputFormat format, const ReadOptions& options) {
 }
 
 InputData finish_csv(SeriesBuilder& builder, SeriesTable table) {
-  const bool ohlcv = table.format == InputFormat::csv_ohlcv;
-  std::string begin =
-      fmt::format("{}: time column {}", row_of(table.format).title, quoted(table.time_name));
-  if (!table.id_name.empty()) begin += fmt::format(", id column {}", quoted(table.id_name));
-  if (ohlcv) {
-    for (const std::string& column : table.columns) begin += fmt::format(", {}", quoted(column));
-  }
-  InputData data = builder.finish(std::move(table.warnings), table.style, begin + ", ");
-  data.format = table.format;
+  InputData data =
+      builder.finish(std::move(table.warnings), table.style, table.format, table.columns);
   data.time_name = std::move(table.time_name);
   data.columns = std::move(table.columns);
   return data;
@@ -251,6 +281,8 @@ InputData read_csv(InputFormat format, io::TextInput& input, const ReadOptions& 
   return data;
 }
 
+// A series that cannot be built yet ends the streaming: read_csv() then decides with all rows at
+// hand.
 std::optional<InputData> stream_csv(InputFormat format, io::TextInput& input,
                                     const ReadOptions& options, const TakeSeries& take,
                                     const std::optional<TimeStyle>& style) {
@@ -261,7 +293,7 @@ std::optional<InputData> stream_csv(InputFormat format, io::TextInput& input,
       made =
           make_series(builder, input.name(), table, style.value_or(table.style), std::move(rows));
     } catch (const Error&) {
-      return false;  // rows that are yet to come may set it right
+      return false;  // later rows may resolve the error; only read_series can tell
     }
     for (InputSeries& series : made) take(std::move(series));
     return true;
@@ -271,6 +303,7 @@ std::optional<InputData> stream_csv(InputFormat format, io::TextInput& input,
   return finish_csv(builder, std::move(*table));
 }
 
+// Both readers of JSON lines: a line is a complete series, so streaming always works.
 InputData take_jsonl(InputFormat format, io::TextInput& input, const ReadOptions& options,
                      const TakeSeries& take, const std::optional<TimeStyle>& style) {
   if (!options.columns.empty()) {
@@ -285,9 +318,7 @@ InputData take_jsonl(InputFormat format, io::TextInput& input, const ReadOptions
                       fmt::format("{}: line {}", input.name(), line.line)));
   };
   JsonLines lines = read_json_lines(input, take_line);
-  InputData data = builder.finish(std::move(lines.warnings), lines.style,
-                                  fmt::format("{}: ", row_of(format).title));
-  data.format = format;
+  InputData data = builder.finish(std::move(lines.warnings), lines.style, format, {});
   data.columns = {"target"};
   return data;
 }
@@ -302,7 +333,7 @@ InputData read_jsonl(InputFormat format, io::TextInput& input, const ReadOptions
   std::vector<InputSeries> all;
   const auto take = [&all](InputSeries series) { all.push_back(std::move(series)); };
   InputData data = take_jsonl(format, input, options, take, {});
-  for (InputSeries& series : all) {  // later lines may have widened the style
+  for (InputSeries& series : all) {  // later lines may need more digits: one style for all
     if (series.axis->style == data.style) continue;
     TimeAxis axis = *series.axis;
     axis.style = data.style;
@@ -312,25 +343,25 @@ InputData read_jsonl(InputFormat format, io::TextInput& input, const ReadOptions
   return data;
 }
 
-// The header of a CSV is in the beginning of the text, unless it has more than 1 MB: that of a wide
-// table.
+// The column names, unless the header is longer than the 1 MB that are buffered: only a wide table
+// has such a header.
 std::vector<std::string> names_in(const io::TextInput& input) {
   constexpr std::size_t kCut = std::size_t{1} << 20;
   return input.head().size() < kCut ? header_names(input) : std::vector<std::string>();
 }
 
-// In the order in which they are tried; the last one takes everything.
+// In the order in which they are tried; the last one accepts everything.
 constexpr FormatRow kFormats[] = {
-    {InputFormat::jsonl, "jsonl", "GluonTS JSON lines",
+    {InputFormat::jsonl, "jsonl",
      [](const io::TextInput& input) { return looks_like_json(input.head()); }, read_jsonl,
      stream_jsonl},
-    {InputFormat::csv_long, "long", "long CSV",
+    {InputFormat::csv_long, "long",
      [](const io::TextInput& input) { return is_long_header(names_in(input)); }, read_csv,
      stream_csv},
-    {InputFormat::csv_ohlcv, "ohlcv", "OHLCV CSV",
+    {InputFormat::csv_ohlcv, "ohlcv",
      [](const io::TextInput& input) { return is_ohlcv_header(names_in(input)); }, read_csv,
      stream_csv},
-    {InputFormat::csv_wide, "wide", "wide CSV", [](const io::TextInput&) { return true; }, read_csv,
+    {InputFormat::csv_wide, "wide", [](const io::TextInput&) { return true; }, read_csv,
      stream_csv},
 };
 

@@ -11,6 +11,7 @@ namespace toto::tables {
 
 namespace fs = std::filesystem;
 
+// Sorted by name, so that the order does not depend on the file system.
 std::vector<std::string> series_files(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;

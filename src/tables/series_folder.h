@@ -1,4 +1,4 @@
-// Folders and lists of files as input.
+// Folders as input.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace toto::tables {
 
-// The files of a folder that hold series by their names, .csv and .jsonl in any case, sorted; not
-// hidden ones, nor what lies in folders below. Error(not_found, corrupt_file) if it cannot be read.
+// The .csv and .jsonl files of a folder (extension case-insensitive), sorted; without hidden files
+// and subfolders. Error(not_found, corrupt_file) if it cannot be read.
 std::vector<std::string> series_files(const std::string& folder);
 
-// Whether what is behind a path can be read a second time: no pipe, no standard input.
+// Whether a path can be read a second time: false for pipes and standard input.
 bool is_regular_file(const std::string& path);
 
 }  // namespace toto::tables

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -10,8 +11,8 @@
 namespace toto::tables {
 namespace {
 
-constexpr std::int64_t kLastYear = 250'000;             // microseconds end in 294,247
-constexpr Ticks kLastTick = 7'889'000'000'000'000'000;  // about the end of it
+constexpr std::int64_t kLastYear = 250'000;             // int64 microseconds reach 294,247
+constexpr Ticks kLastTick = 7'889'000'000'000'000'000;  // about the end of kLastYear
 
 struct FrequencyCode {
   std::string_view code;
@@ -22,7 +23,7 @@ constexpr Frequency fixed(Ticks ticks) { return {.unit = Frequency::Unit::fixed,
 constexpr Frequency months(int count) { return {.unit = Frequency::Unit::month, .count = count}; }
 constexpr Frequency kWeekdays = {.unit = Frequency::Unit::weekday, .count = 1};
 
-// Of each length the first spelling is the one printed; within a unit, longer ones come first.
+// The first spelling of each length is the one printed; within a unit, longer lengths come first.
 constexpr FrequencyCode kCodes[] = {
     {"Y", months(12)},     {"YS", months(12)},     {"YE", months(12)},     {"A", months(12)},
     {"AS", months(12)},    {"Q", months(3)},       {"QS", months(3)},      {"QE", months(3)},
@@ -33,12 +34,13 @@ constexpr FrequencyCode kCodes[] = {
     {"L", fixed(1000)},    {"us", fixed(1)},       {"U", fixed(1)},
 };
 
-// What pandas puts behind W (a weekday) and behind quarters and years (a month): SUN, DEC.
+// The anchor that pandas appends to W (a weekday) and to quarters and years (a month): SUN, DEC.
 bool is_anchor(std::string_view text) {
   return text.size() == 3 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
+// Long horizons of coarse steps leave the range of the calendar.
 [[noreturn]] void fail_past_end(const Frequency& frequency, std::int64_t steps) {
   fail(ErrorCode::invalid_argument,
        "{} steps of {} pass the year {}, expected times before it; a shorter series or horizon may "
@@ -46,6 +48,8 @@ bool is_anchor(std::string_view text) {
        steps, name_of(frequency, false), kLastYear);
 }
 
+// Counts from the first time, not step by step: 31 January plus one month is 29 February, plus two
+// is 31 March.
 Ticks advance_months(const Frequency& frequency, Ticks from, std::int64_t steps) {
   const CivilDate date = civil_date(from);
   if (steps > kLastYear * 12 / frequency.count) fail_past_end(frequency, steps);
@@ -55,6 +59,7 @@ Ticks advance_months(const Frequency& frequency, Ticks from, std::int64_t steps)
   return midnight(to) + time_of_day(from);
 }
 
+// Whole weeks in one step, so that the cost does not depend on `count`.
 Ticks advance_weekdays(Ticks from, std::int64_t count) {
   const int today = weekday(from);
   const std::int64_t position = std::min(today, 4) + count;  // weekdays since this week's Monday
@@ -80,8 +85,7 @@ Frequency parse_frequency(std::string_view code, std::string_view what) {
       number.ec == std::errc::result_out_of_range) {
     fail(ErrorCode::invalid_argument,
          "{} is {}, expected one of us, ms, s, min, h, D, B, W, M, Q, Y with an optional number "
-         "from "
-         "1 to {} before it, such as 15min",
+         "from 1 to {} before it, such as 15min",
          what, quoted(code), kMaxCount);
   }
   Frequency frequency = found->frequency;
@@ -91,13 +95,24 @@ Frequency parse_frequency(std::string_view code, std::string_view what) {
 
 std::string name_of(const Frequency& frequency, bool steps) {
   if (frequency.unit == Frequency::Unit::unknown) return "unknown";
-  if (steps) return fmt::format("{} {}", frequency.count, frequency.count == 1 ? "step" : "steps");
+  if (steps) return counted(frequency.count, "step");
   for (const auto& [code, one] : kCodes) {
     if (one.unit != frequency.unit || frequency.count % one.count != 0) continue;
     const std::int64_t count = frequency.count / one.count;
     return count == 1 ? std::string(code) : fmt::format("{}{}", count, code);
   }
   fail(ErrorCode::internal, "a frequency of unit {} has no name", static_cast<int>(frequency.unit));
+}
+
+std::string adjective_of(const Frequency& frequency) {
+  constexpr std::pair<std::string_view, std::string_view> kAdjectives[] = {
+      {"Y", "yearly"}, {"Q", "quarterly"}, {"M", "monthly"}, {"W", "weekly"},
+      {"B", "daily"},  {"D", "daily"},     {"h", "hourly"}};
+  const std::string code = name_of(frequency, false);
+  for (const auto& [known, adjective] : kAdjectives) {
+    if (code == known) return std::string(adjective);
+  }
+  return code;
 }
 
 Ticks advance(const Frequency& frequency, Ticks from, std::int64_t steps) {
@@ -107,7 +122,7 @@ Ticks advance(const Frequency& frequency, Ticks from, std::int64_t steps) {
     case Frequency::Unit::month:
       return advance_months(frequency, from, steps);
     case Frequency::Unit::weekday:
-      // Five weekdays take seven days, so twice their number bounds the days.
+      // Five weekdays span seven days, so twice their number is an upper bound of the days.
       if (steps > 0 && frequency.count > (kLastTick - from) / (2 * kDay) / steps) break;
       return advance_weekdays(from, frequency.count * steps);
     case Frequency::Unit::fixed:

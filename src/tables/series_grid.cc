@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t month_index(Ticks time) { return month_number(civil_date(time)); }
 
-// Weekdays since a Monday long ago; a weekend counts as its Friday.
+// Weekdays since Monday, 1970-01-05; a weekend counts as its Friday.
 std::int64_t weekday_index(Ticks time) {
   constexpr Ticks kMonday = 4 * kDay;  // 1970-01-05
   const int day = weekday(time);
@@ -26,7 +26,7 @@ std::vector<Ticks> distances(std::span<const Ticks> times) {
   return gaps;
 }
 
-// The day of a month frequency through these times; 0 if their days or clocks do not agree.
+// The common day of the month of these times; 0 if their days or times of day differ.
 int common_day(std::span<const Ticks> times) {
   int day = 0;
   bool always_last = true;
@@ -44,14 +44,14 @@ int common_day(std::span<const Ticks> times) {
   return agree ? day : 0;
 }
 
-// Days that dodge weekends at an end of the month stand for that end.
+// Days moved off a weekend near the end of the month count as the end of the month.
 int nearest_day(std::span<const Ticks> times) {
   int earliest = 31;
   for (const Ticks time : times) earliest = std::min(earliest, civil_date(time).day);
   return earliest > 25 ? 31 : earliest;
 }
 
-// Lays rows out on their points. `index[i]` is the point of row i, increasing from 0.
+// Places rows on grid points. `index[i]` is the point of row i, increasing from 0.
 Grid lay_out(std::span<const Ticks> times, const Frequency& frequency,
              const std::vector<std::int64_t>& index) {
   Grid grid{.frequency = frequency};
@@ -67,6 +67,8 @@ Grid lay_out(std::span<const Ticks> times, const Frequency& frequency,
   return grid;
 }
 
+// Months, quarters and years: the step is the smallest distance, and at least half of the points
+// exist.
 std::optional<Grid> infer_months(const std::vector<Ticks>& times) {
   const int day = common_day(times);
   if (day == 0) return {};
@@ -83,7 +85,7 @@ std::optional<Grid> infer_months(const std::vector<Ticks>& times) {
   return lay_out(times, {.unit = Frequency::Unit::month, .count = step, .day = day}, index);
 }
 
-// Gaps that no run of holidays explains, in a series whose absent weekdays are closed up.
+// Counts weekdays absent in gaps longer than any run of holidays.
 void note_long_gaps(Grid& grid) {
   constexpr std::int64_t kMostHolidays = 5;  // in a row: a whole week
   for (std::size_t i = 1; i < grid.times.size(); ++i) {
@@ -95,6 +97,7 @@ void note_long_gaps(Grid& grid) {
   }
 }
 
+// See infer_grid() for the rule.
 bool are_weekdays(std::span<const Ticks> times, std::span<const Ticks> gaps) {
   const bool whole_days =
       std::all_of(gaps.begin(), gaps.end(), [](Ticks gap) { return gap % kDay == 0; });
@@ -106,6 +109,7 @@ bool are_weekdays(std::span<const Ticks> times, std::span<const Ticks> gaps) {
   return over_weekend && 3 * weekdays <= 4 * static_cast<std::int64_t>(times.size());
 }
 
+// See infer_grid() for the rule; without gaps the times themselves are the grid.
 std::optional<Grid> infer_fixed(const std::vector<Ticks>& times, std::span<const Ticks> gaps,
                                 Ticks step) {
   const bool multiples =
@@ -174,18 +178,15 @@ Grid impose_grid(std::vector<Ticks> times, Frequency wanted, const TimeStyle& st
   index.reserve(times.size());
   for (const Ticks time : times) {
     if (wanted.unit == Frequency::Unit::weekday && weekday(time) > 4) {
-      fail(
-          ErrorCode::invalid_argument,
-          "the frequency {} does not fit {}: {} is on a weekend, expected weekdays only; D has all "
-          "days",
-          name_of(wanted, false), what, format_time(time, style));
+      fail(ErrorCode::invalid_argument,
+           "the frequency {} does not fit {}: {} is on a weekend, expected weekdays only; use D",
+           name_of(wanted, false), what, format_time(time, style));
     }
     const std::int64_t point = point_of(time);
     if (!index.empty() && point <= index.back()) {
       fail(ErrorCode::invalid_argument,
            "the frequency {} does not fit {}: {} and {} fall into one step, expected at most one "
-           "row "
-           "in each; a finer frequency may fit",
+           "row in each; a finer frequency may fit",
            name_of(wanted, false), what, format_time(times[index.size() - 1], style),
            format_time(time, style));
     }
@@ -194,8 +195,7 @@ Grid impose_grid(std::vector<Ticks> times, Frequency wanted, const TimeStyle& st
   if (index.back() / 10 >= static_cast<std::int64_t>(times.size())) {
     fail(ErrorCode::invalid_argument,
          "the frequency {} does not fit {}: it makes {} steps of {} rows, expected at most ten a "
-         "row; "
-         "a coarser frequency may fit",
+         "row; a coarser frequency may fit",
          name_of(wanted, false), what, index.back() + 1, times.size());
   }
   return lay_out(times, wanted, index);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
 
-// Lines ended by LF, CRLF or CR; a CR within JSON text could only be blank space.
+// Lines ended by LF, CRLF or CR; inside JSON text a CR could only be white space.
 class LineReader {
  public:
   explicit LineReader(io::TextInput& input) : input_(input) {}
@@ -66,6 +66,7 @@ class LineReader {
   std::int64_t number_ = 0;
 };
 
+// Reads one file; errors name its line.
 class JsonLinesReader {
  public:
   JsonLinesReader(io::TextInput& input, const TakeJsonSeries& take)
@@ -101,8 +102,7 @@ class JsonLinesReader {
     try {
       return io::parse_json(line, file_);
     } catch (const Error&) {
-      // The parser counts lines from the beginning of its text: with the lines before, as blank
-      // ones, it names the right one.
+      // Parse again with the earlier lines as blank ones, so that the error names the right line.
       const auto before = static_cast<std::size_t>(lines_.number() - 1);
       const std::string text = std::string(before, '\n').append(line);
       if (result_.num_series == 0) refuse_document(text);
@@ -112,18 +112,19 @@ class JsonLinesReader {
 
   [[noreturn]] void fail_document(std::int64_t number, std::string_view what,
                                   std::string_view advice) const {
-    fail(ErrorCode::corrupt_file,
-         "{}: line {}: this looks like {}, expected JSON lines: one object a line with \"start\", "
-         "\"target\" and maybe \"item_id\"; {}",
-         file_, number, what, advice);
+    fail(
+        ErrorCode::corrupt_file,
+        "{}: line {}: this looks like {}, expected JSON lines: one object per line with \"start\", "
+        "\"target\" and maybe \"item_id\"; {}",
+        file_, number, what, advice);
   }
   [[noreturn]] void fail_array(std::int64_t number) const {
-    fail_document(number, "a JSON array", "`jq -c '.[]'` writes its elements one a line");
+    fail_document(number, "a JSON array", "`jq -c '.[]'` writes one element per line");
   }
 
-  // One document over many lines is the usual mistake, and what the parser finds missing at the end
-  // of its first line would help nobody. Returns if `first` is merely damaged. Reads on: the line
-  // at hand is lost.
+  // A document over many lines is the usual mistake, and the parser's error about its first line
+  // would not help. Returns if `first` is merely damaged. Reads on, which invalidates the current
+  // line.
   void refuse_document(std::string_view first) {
     const std::int64_t number = lines_.number();
     const char bracket = first[first.find_first_not_of(" \t\n")];
@@ -173,7 +174,7 @@ class JsonLinesReader {
     const io::Json* const start = json.find("start");
     if (start == nullptr || start->kind != io::Json::Kind::string) {
       fail_here("\"start\" is {}, expected a time such as \"2024-01-31 12:00:00\"",
-                start == nullptr ? "not there" : io::described(*start));
+                start == nullptr ? "missing" : io::described(*start));
     }
     Ticks time = 0;
     const std::string complaint = clock_.read(trimmed(start->string), time);
@@ -189,7 +190,7 @@ class JsonLinesReader {
     }
     try {
       return parse_frequency(code->string, "\"freq\"");
-    } catch (const Error& error) {  // the file's fault, not that of an argument
+    } catch (const Error& error) {  // corrupt_file instead of invalid_argument
       fail_here("{}", error.what());
     }
   }
@@ -199,11 +200,12 @@ class JsonLinesReader {
     take_(std::move(series), clock_.style());
   }
 
+  // A two-dimensional target becomes one series per row.
   void add_target(const io::Json& json, JsonSeries series) {
     const io::Json* const target = json.find("target");
     if (target == nullptr || target->kind != io::Json::Kind::array) {
       fail_here("\"target\" is {}, expected an array of numbers",
-                target == nullptr ? "not there" : io::described(*target));
+                target == nullptr ? "missing" : io::described(*target));
     }
     const std::vector<io::Json>& rows = target->array;
     if (rows.empty() || rows.front().kind != io::Json::Kind::array) {
@@ -225,6 +227,7 @@ class JsonLinesReader {
     }
   }
 
+  // Null and text such as "NaN" are missing values.
   std::vector<float> numbers(const std::vector<io::Json>& items, std::string_view name) const {
     std::vector<float> values(items.size(), std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -236,7 +239,7 @@ class JsonLinesReader {
       }
       if (!io::to_float(item.real, values[i])) {
         fail_here("{} element {}: {}", name, i,
-                  io::complaint(io::Cell::beyond_float, fmt::format("{}", item.real)));
+                  io::complaint(io::CellKind::beyond_float, fmt::format("{}", item.real)));
       }
     }
     return values;

@@ -1,4 +1,4 @@
-// What is known beyond the history, and variates that belong together.
+// Known future values, and joining series as variates of one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@
 namespace toto::tables {
 namespace {
 
-// By id, without a search for each: a file may have 10^5 columns.
+// Finds a series by id in constant time: a file may have 10^5 columns.
 class SeriesIndex {
  public:
   explicit SeriesIndex(const std::vector<InputSeries>& series) {
@@ -27,16 +27,16 @@ class SeriesIndex {
     const auto found = in_lower_case_.find(lower_case(id));
     if (found != in_lower_case_.end()) return found->second;
     fail(ErrorCode::corrupt_file,
-         "{}: the known column {} is no series of the input, expected its history there too", where,
+         "{}: the known column {} is not a series of the input, expected its history there", where,
          quoted(id));
   }
 
  private:
   std::unordered_map<std::string_view, std::size_t> positions_;
-  std::unordered_map<std::string, std::size_t> in_lower_case_;  // asked for what is not above
+  std::unordered_map<std::string, std::size_t> in_lower_case_;  // fallback for positions_
 };
 
-// Both end at one time and go back step by step in the same way.
+// Both series end at the same time and share their times as far as both go back.
 bool same_times(const InputSeries& a, const InputSeries& b) {
   if (a.axis == b.axis) return true;
   if (!(a.axis->frequency == b.axis->frequency)) return false;
@@ -47,7 +47,7 @@ bool same_times(const InputSeries& a, const InputSeries& b) {
   return std::equal(x.end() - shared, x.end(), y.end() - shared);
 }
 
-// Times are compared as the clock of the file shows them, so both files must use the same clock.
+// Times are compared as written in the files, so both files must use the same zone.
 void check_style(const TimeStyle& known, const TimeStyle& input, const std::string& where) {
   const bool zoned = known.zone != TimeStyle::Zone::none;
   if (known.steps == input.steps && zoned == (input.zone != TimeStyle::Zone::none) &&
@@ -84,6 +84,8 @@ std::vector<std::size_t> match_rows(const TableRows& rows, const TimeAxis& futur
 
 }  // namespace
 
+// All known columns must belong to series that end at the same time, so one match of rows serves
+// all.
 KnownFuture read_known_future(io::TextInput& text, const InputData& input, int horizon) {
   const std::string& name = text.name();
   const SeriesTable table = read_table(

@@ -8,17 +8,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "tables/series_columns.h"
 
 namespace toto::tables {
 namespace {
 
-// How a table of several series below each other is told from others.
+// The hint for a table that holds several series below each other under unknown column names.
 constexpr std::string_view kLongNames =
     "a long table names its columns unique_id, ds and y (or item_id, timestamp, target)";
 
-// Finds a std::string by a view of the buffer, without making a string of it.
+// Looks up a std::string key by a string_view without a temporary string.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -26,7 +25,7 @@ struct TextHash {
   }
 };
 
-// Rows into groups. One pass, one field in memory at a time; one reader a file.
+// Sorts the rows of one file into groups, in one pass with one field in memory at a time.
 class TableReader {
  public:
   TableReader(io::TextInput& input, const TableOptions& options)
@@ -88,10 +87,10 @@ class TableReader {
       names_.push_back(std::move(name));
     }
     table_.header_line = reader_.line();
-    // Data in the first line would otherwise be lost as names, without a word.
+    // Without this check a first line of data would silently become the column names.
     float number = 0;
     Ticks time = 0;
-    if (io::parse_cell(names_.front(), number) == io::Cell::number ||
+    if (io::parse_cell(names_.front(), number) == io::CellKind::number ||
         TimeColumn().read(names_.front(), time).empty()) {
       fail(ErrorCode::corrupt_file,
            "{}: the first line begins with {}, expected column names; add a header line",
@@ -99,6 +98,7 @@ class TableReader {
     }
   }
 
+  // Turns the plan into a role per column, so that reading a row needs one look-up per field.
   void adopt(const ColumnPlan& plan) {
     table_.format = plan.format;
     table_.time_name = names_[plan.time];
@@ -119,6 +119,7 @@ class TableReader {
     num_strict_ = plan.values.size() - plan.num_loose;
   }
 
+  // Checks the number of fields before the row is used.
   void read_row() {
     group_ = 0;
     std::size_t num_fields = 0;
@@ -147,24 +148,24 @@ class TableReader {
     append_row(line);
   }
 
-  // Cells of a row wait until the row is complete: its id and time may come after them.
+  // Buffers a cell until the row is complete: its id and time may come after it.
   void read_value(std::size_t slot, const std::string& name) {
     const std::string_view text = trimmed(reader_.field());
     float& value = row_values_[slot];
-    const io::Cell cell = io::parse_cell(text, value);
-    if (cell == io::Cell::number) {
+    const io::CellKind cell = io::parse_cell(text, value);
+    if (cell == io::CellKind::number) {
       if (options_.exact) row_exact_[slot] = io::exact_value(text);
       return;
     }
-    if (cell == io::Cell::missing || slot >= num_strict_) {
+    if (cell == io::CellKind::missing || slot >= num_strict_) {
       value = std::numeric_limits<float>::quiet_NaN();
       if (options_.exact) row_exact_[slot] = value;
       return;
     }
     std::string hint;
-    if (cell == io::Cell::text && options_.columns.empty()) {
+    if (cell == io::CellKind::text && options_.columns.empty()) {
       hint = "; --columns can leave this column out";
-      // Three columns, one of them words: series below each other, under names we do not know.
+      // Probably a long table under unknown column names.
       if (table_.format == InputFormat::csv_wide) {
         hint += fmt::format(", or if it says which series a row belongs to: {}", kLongNames);
       }
@@ -172,6 +173,7 @@ class TableReader {
     fail(ErrorCode::corrupt_file, "{}: {}{}", reader_.where(name), io::complaint(cell, text), hint);
   }
 
+  // A blank time is an error: rows without a time have no place in a series.
   void read_time() {
     const std::string_view text = trimmed(reader_.field());
     if (io::is_missing(text) || equal_ignoring_case(text, "NaT")) {
@@ -184,7 +186,7 @@ class TableReader {
     }
   }
 
-  // Rows of one id are usually adjacent, so the id before is tried first.
+  // Rows of one id are usually adjacent, so the previous row's group is tried first.
   void read_id() {
     const std::string_view id = reader_.field();
     if (last_group_ < table_.groups.size() && table_.groups[last_group_].id == id) {
@@ -193,7 +195,7 @@ class TableReader {
     }
     const auto found = group_of_.find(id);
     if (found != group_of_.end()) {
-      stopped_ = take_ != nullptr;  // its rows are gone
+      stopped_ = take_ != nullptr;  // its earlier rows have been handed over
       group_ = found->second;
       return;
     }
@@ -207,7 +209,7 @@ class TableReader {
     add_group(std::string(id));
   }
 
-  // While streaming there is one group at most: that of the row before.
+  // While streaming there is at most one group: that of the previous row.
   void hand_over() {
     table_.style = clock_.style();
     TableRows rows = std::move(table_.groups.back());
@@ -222,6 +224,7 @@ class TableReader {
     rows.exact.resize(row_exact_.size());
   }
 
+  // Times must increase within each id; rows of other ids may lie between them.
   void append_row(std::int64_t line) {
     if (stopped_) return;
     if (table_.groups.empty()) add_group("");
@@ -242,6 +245,7 @@ class TableReader {
     }
   }
 
+  // A repeated time without an id column usually means several series below each other.
   [[noreturn]] void fail_order(const TableRows& rows, std::int64_t line) const {
     const std::string where =
         fmt::format("{} ({})", io::place(file_, line, time_column_ + 1), quoted(table_.time_name));
@@ -274,7 +278,7 @@ class TableReader {
   std::size_t last_group_ = 0;
   std::size_t num_strict_ = 0;      // slots before the loose ones
   const TakeRows* take_ = nullptr;  // set while streaming
-  bool stopped_ = false;            // streaming is not possible
+  bool stopped_ = false;            // streaming this table is not possible
   // The row being read.
   std::size_t group_ = 0;
   Ticks time_ = 0;

@@ -1,6 +1,5 @@
-// A CSV of series as it is in the file: the role of each column, rows checked, nothing filled in.
-// The forecast input (series_file.h) is made from it; a backtest reads its bars here, lines and
-// all.
+// A CSV of series as it is in the file: roles of the columns, rows checked, nothing filled in.
+// series_file.h makes forecast input from it; bars.h reads bars with their line numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,34 +15,35 @@
 
 namespace toto::tables {
 
-// Each has a row in the table of series_file.cc. `automatic`: recognised by the input.
+// Each has a row in the table of series_file.cc. `automatic`: detected from the input.
 enum class InputFormat { automatic, csv_long, csv_wide, csv_ohlcv, jsonl };
 
 struct TableOptions {
   InputFormat format = InputFormat::csv_wide;  // a CSV
   // The columns to read, in this order; empty: `y` of a long table, `close` of an OHLCV one, all
-  // but the time of a wide one. Other columns may hold anything. Case matters only if it must.
+  // but the time of a wide one. Other columns may hold anything. Names are case-insensitive unless
+  // that is ambiguous.
   std::vector<std::string> columns = {};
-  // Read besides, where the table has them and its series go by their columns, not by an id.
+  // Also read if the table has them and no id column.
   std::vector<std::string> also = {};
-  // Without `columns` and without a symbol column: open, high, low and close of an OHLCV table, the
-  // variates of one series, instead of `close` alone.
+  // Reads open, high, low and close of an OHLCV table as variates instead of `close` alone; only
+  // without `columns` and without a symbol column.
   bool whole_bars = false;
-  // Read behind all of these where the table has them; a cell that holds no number is missing.
+  // Read last if the table has them; a cell that is not a number counts as missing.
   std::vector<std::string> loose = {};
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
   bool exact = false;          // fill TableRows::exact
 };
 
-// The rows of one id; of the whole file when it has no id column. Times increase strictly.
+// The rows of one id, or of a whole file without an id column. Times increase strictly.
 struct TableRows {
   std::string id = {};
   std::int64_t first_line = 0;
   std::vector<Ticks> times = {};
   std::vector<std::int64_t> lines = {};
   std::vector<std::vector<float>> values = {};  // [column][row]; NaN is missing
-  std::vector<std::vector<double>> exact = {};  // the same before they were rounded to float32
+  std::vector<std::vector<double>> exact = {};  // the same values in double precision
 };
 
 struct SeriesTable {
@@ -52,28 +52,28 @@ struct SeriesTable {
   std::string id_name = {};  // empty: there is no id column
   std::string time_name = {};
   TimeStyle style = {};
-  std::vector<std::string> columns = {};         // the ones read, as the header spells them
-  std::vector<std::size_t> column_numbers = {};  // their places in the file, from 1
-  std::vector<TableRows> groups = {};            // in the order of the file, each with a row
+  std::vector<std::string> columns = {};         // those read, as spelled in the header
+  std::vector<std::size_t> column_numbers = {};  // their positions in the file, from 1
+  std::vector<TableRows> groups = {};            // in file order, none of them empty
   std::vector<std::string> warnings = {};
 };
 
-// Error(corrupt_file) with file, line and column for everything wrong in the file,
-// Error(invalid_argument) for columns it does not have.
+// Error(corrupt_file) with file, line and column for bad contents, Error(invalid_argument) for
+// columns that the file does not have.
 SeriesTable read_table(io::TextInput& input, const TableOptions& options);
 
-// The same, one group in memory at a time: each is handed over when another id begins, with the
-// table as far as it is known by then. Returns the table without groups, or nothing if `take`
-// answers false or an id comes back after others: then only read_table can tell what the groups
-// are.
+// The same with one group in memory at a time: `take` receives a group when the next id begins, and
+// the table as known by then. Returns the table without groups, or nothing if `take` returns false
+// or an id occurs again after others: the caller must then use read_table.
 using TakeRows = std::function<bool(const SeriesTable& table, TableRows rows)>;
 std::optional<SeriesTable> stream_table(io::TextInput& input, const TableOptions& options,
                                         const TakeRows& take);
 
-// The names in the header, which is looked at and not yet read.
+// The names in the header, without consuming it.
 std::vector<std::string> header_names(const io::TextInput& input);
 
-// A column name or series id: UTF-8, not blank, at most kMaxNameBytes. Otherwise what is wrong.
+// Checks a column name or series id (UTF-8, not blank, at most kMaxNameBytes). Empty if valid,
+// otherwise what is wrong.
 std::string name_complaint(std::string_view name);
 
 }  // namespace toto::tables

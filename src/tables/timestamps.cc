@@ -15,8 +15,8 @@
 namespace toto::tables {
 namespace {
 
-using std::chrono::days, std::chrono::duration, std::chrono::January, std::chrono::months,
-    std::chrono::sys_days, std::chrono::year, std::chrono::year_month_day, std::chrono::years;
+using std::chrono::days, std::chrono::duration, std::chrono::January, std::chrono::sys_days,
+    std::chrono::year, std::chrono::year_month_day, std::chrono::years;
 
 constexpr std::int64_t kLastStep = 1'000'000'000'000;  // of any unit: differences cannot overflow
 constexpr std::int64_t kFirstEpoch = 1'000'000'000;    // 2001-09-09 in seconds
@@ -24,8 +24,7 @@ constexpr Ticks kFirstTime = sys_days{year{1} / January / 1}.time_since_epoch().
 constexpr Ticks kEndTime = sys_days{year{10'000} / January / 1}.time_since_epoch().count() * kDay;
 constexpr std::string_view kExpectedTime =
     "expected ISO 8601 such as 2024-01-31 or 2024-01-31T12:00:00Z, to the microsecond at most, or "
-    "an "
-    "integer";
+    "an integer";
 
 // std::chrono has years up to 32767, but the calendar repeats every 400 years (146,097 days): dates
 // are computed in the first cycle, years 0 to 399, and shifted.
@@ -45,7 +44,7 @@ struct IsoTime {
   TimeStyle style;
 };
 
-// Takes an ISO 8601 time apart from left to right.
+// Parses an ISO 8601 time from left to right.
 class IsoParser {
  public:
   explicit IsoParser(std::string_view text) : rest_(text) {}
@@ -75,6 +74,7 @@ class IsoParser {
     return true;
   }
 
+  // 2024-01-31, 2024/01/31, 20240131 or 2024-01.
   bool parse_date() {
     int year = 0;
     int month = 0;
@@ -93,6 +93,7 @@ class IsoParser {
     return true;
   }
 
+  // 12:00, 12:00:00 or 12:00:00.000000, after `T` or a space.
   bool parse_clock() {
     TimeStyle& style = result_.style;
     style.has_clock = true;
@@ -113,7 +114,7 @@ class IsoParser {
     return parse_zone();
   }
 
-  // A microsecond is the finest that counts; digits behind it must be zeros (nanosecond clocks).
+  // Microseconds are the finest resolution; further digits (nanoseconds) must be zeros.
   bool parse_fraction() {
     Ticks unit = kSecond / 10;
     int digits = 0;
@@ -127,6 +128,7 @@ class IsoParser {
     return digits > 0;
   }
 
+  // Z, +02:00, +0200 or +02.
   bool parse_zone() {
     TimeStyle& style = result_.style;
     if (rest_.empty()) return true;
@@ -191,7 +193,7 @@ CivilDate civil_date(Ticks time) {
 std::int64_t month_number(const CivilDate& date) { return date.year * 12 + date.month - 1; }
 
 CivilDate first_of_month(std::int64_t number) noexcept {
-  const duration<std::int64_t, months::period> all{number};
+  const duration<std::int64_t, std::chrono::months::period> all{number};
   const auto whole = std::chrono::floor<duration<std::int64_t, years::period>>(all);
   return {.year = whole.count(), .month = static_cast<int>((all - whole).count()) + 1, .day = 1};
 }
@@ -232,7 +234,7 @@ std::string format_time(Ticks time, TimeStyle style) {
   if (style.steps) return std::to_string(time);
   widen(style, time);
   const CivilDate date = civil_date(time);
-  // ISO 8601 wants a sign before years of more than four digits.
+  // ISO 8601 requires a sign before years of more than four digits.
   std::string text =
       fmt::format("{}{:04}-{:02}", date.year > 9999 ? "+" : "", date.year, date.month);
   if (style.month_only) return text;
@@ -259,6 +261,7 @@ std::int64_t utc_seconds(Ticks time, const TimeStyle& style) {
 
 // ---------------------------------------------------------------------------------------- column
 
+// Eight digits that look like a date between 1800 and 2199 are a date, not a step number.
 std::string TimeColumn::decide(std::string_view text) {
   const std::optional<std::int64_t> integer = parse_integer(text);
   const bool compact_date = text.size() == 8 && text >= "18000101" && text <= "21991231";
@@ -277,7 +280,7 @@ std::string TimeColumn::decide(std::string_view text) {
   }
   kind_ = Kind::epoch;
   style_ = {.has_clock = true, .has_seconds = true, .zone = TimeStyle::Zone::utc};
-  // Seconds up to the year 5138; what is larger counts milliseconds (from 1973 on), and so forth.
+  // Below 10^11: seconds up to the year 5138. Below 10^14: milliseconds from 1973 on; and so on.
   for (std::int64_t limit = 100 * kFirstEpoch; *integer >= limit; limit *= 1000) {
     units_per_second_ *= 1000;
     if (units_per_second_ == 1'000'000'000) break;
@@ -296,6 +299,7 @@ std::string TimeColumn::read(std::string_view text, Ticks& time) {
                      civil_date(time).year);
 }
 
+// Epoch numbers are converted to microseconds; finer digits must be zero.
 std::string TimeColumn::read_number(std::string_view text, Ticks& time) {
   const std::optional<std::int64_t> integer = parse_integer(text);
   if (!integer || *integer / units_per_second_ < -kLastStep ||
@@ -314,6 +318,7 @@ std::string TimeColumn::read_number(std::string_view text, Ticks& time) {
   return {};
 }
 
+// Extends the style of the column; a change of zone is an error.
 std::string TimeColumn::read_iso(std::string_view text, Ticks& time) {
   const std::optional<IsoTime> parsed = IsoParser(text).parse();
   if (!parsed) return fmt::format("{} is not a time, {}", quoted(text), kExpectedTime);

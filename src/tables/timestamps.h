@@ -1,5 +1,5 @@
-// Times as data files write them: ISO 8601, epoch numbers or plain step numbers in, the same
-// spelling out.
+// Times of data files: parses ISO 8601, epoch numbers and step numbers, and prints them in the
+// file's own style.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace toto::tables {
 
-// Microseconds since 1970-01-01 00:00 on the clock of the file (its own zone, so that days and
-// months are the file's), or the step number of a file without dates.
+// Microseconds since 1970-01-01 00:00 in the zone of the file, so that days and months are the
+// file's own; or the step number in a file without dates.
 using Ticks = std::int64_t;
 inline constexpr Ticks kSecond = 1'000'000;
 inline constexpr Ticks kMinute = 60 * kSecond;
@@ -23,16 +23,16 @@ struct CivilDate {
 };
 CivilDate civil_date(Ticks time);                        // proleptic Gregorian
 std::int64_t month_number(const CivilDate& date);        // months since January of the year 0
-CivilDate first_of_month(std::int64_t number) noexcept;  // the other way round, of any year
+CivilDate first_of_month(std::int64_t number) noexcept;  // inverse of month_number, any year
 Ticks midnight(const CivilDate& date);
 int days_in_month(std::int64_t year, int month);
 int weekday(Ticks time);        // 0 is Monday
 Ticks time_of_day(Ticks time);  // since midnight
 
-// How a file spells its times.
+// How a file writes its times.
 struct TimeStyle {
   enum class Zone { none, utc, offset };  // nothing, `Z`, `+02:00`
-  bool steps = false;                     // integers that are no dates
+  bool steps = false;                     // step numbers instead of dates
   bool month_only = false;                // 2024-01
   bool has_clock = false;
   bool has_seconds = false;
@@ -43,20 +43,20 @@ struct TimeStyle {
   bool operator==(const TimeStyle&) const = default;
 };
 
-// Adds to the style what it takes to write `time` without loss: a clock, seconds, a fraction.
+// Extends the style so that it prints `time` without loss: time of day, seconds, a fraction.
 void widen(TimeStyle& style, Ticks time);
 std::string format_time(Ticks time, TimeStyle style);
 std::int64_t utc_seconds(Ticks time, const TimeStyle& style);  // since the epoch, rounded down
 
-// Reads the times of one file, which must be of one kind: the first one decides between ISO 8601
-// (2024-01-31, 20240131, 2024/01/31, 2024-01, with a clock after `T` or a space, and a zone), epoch
-// numbers (integers from 10^9 on: seconds, milli-, micro- or nanoseconds by their size) and steps
-// (other integers). Dates lie in the years 1 to 9999, which four digits can write.
+// Reads the times of one file, which must all be of one kind. The first one decides: ISO 8601
+// (2024-01-31, 20240131, 2024/01/31, 2024-01, with a time after `T` or a space, and a zone), epoch
+// numbers (integers from 10^9: seconds, milli-, micro- or nanoseconds by their size) or steps
+// (other integers). Dates must be in the years 1 to 9999.
 class TimeColumn {
  public:
-  // Empty, and `time` is set; or what is wrong: `"x" is not a time, expected ...`.
+  // Sets `time` and returns an empty string, or returns what is wrong: `"x" is not a time, ...`.
   std::string read(std::string_view text, Ticks& time);
-  const TimeStyle& style() const { return style_; }  // wide enough for every time read so far
+  const TimeStyle& style() const { return style_; }  // prints every time read so far without loss
 
  private:
   enum class Kind { undecided, iso, epoch, steps };

@@ -21,13 +21,13 @@ namespace fs = std::filesystem;
 
 constexpr std::array kFolderFiles = {kCaseFile, "config.json", "model.safetensors",
                                      "model.safetensors.index.json"};
-// --------------------------------------------------------------------------------- is it evidence?
+// ---------------------------------------------------------------------------------- plausibility
 
 void check_own_error(const CaseReader& file, const std::string& what, std::span<const double> f32,
                      std::span<const double> f64) {
   const double error = deviation(f32, f64).mean;
   const double size = mean_size(f64);
-  // Written so that an overflow to infinity, or a NaN from one, does not get past it.
+  // Infinities and NaN must fail this comparison.
   if (error <= kMaxOwnError * size && std::isfinite(size)) return;
   fail(ErrorCode::corrupt_file,
        "{}: {} differs by {:.3g} between f32 and f64, more than {:g} of its mean size {:.3g}; such "
@@ -46,8 +46,8 @@ void check_own_errors(const CaseReader& file, const Golden& golden, const Golden
   }
 }
 
-// No network says anything below these, so a golden of zeros is none (distribution.py: df is 2 plus
-// something, scales are positive; scaler.py: the minimum scale).
+// The lowest possible outputs, so that a golden of zeros is refused (distribution.py: df is 2 plus
+// a positive number, scales are positive; scaler.py: the minimum scale).
 void check_range(const CaseReader& file, const GoldenOutput& output) {
   const bool is_df = output.name == "df";
   if (!is_df && output.name != "scale" && output.name != "component_scale") return;
@@ -60,7 +60,7 @@ void check_range(const CaseReader& file, const GoldenOutput& output) {
   }
 }
 
-// Something the reference is said to have answered that no check would look at.
+// Refuses outputs that no check would look at.
 void check_nothing_unknown(const CaseReader& file, const std::vector<GoldenOutput>& outputs) {
   for (const io::TensorInfo& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
@@ -91,14 +91,14 @@ void check_labels(const Golden& golden) {
   }
 }
 
-// tools/dump_golden.py links to the checkpoint, which another machine does not have.
+// tools/dump_golden.py links to the checkpoint, which may not exist on another machine.
 void check_links(const std::string& folder) {
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"}) {
     const fs::path path = fs::path(folder) / name;
     std::error_code error;
     if (!fs::is_symlink(path, error) || fs::exists(path, error)) continue;
     fail(ErrorCode::not_found,
-         "{}: is a link to {}, which is not there; name the model to check with --model, or make "
+         "{}: is a link to {}, which does not exist; name the model to check with --model, or make "
          "the golden with --copy",
          path.string(), fs::read_symlink(path, error).string());
   }
@@ -107,8 +107,8 @@ void check_links(const std::string& folder) {
 // ----------------------------------------------------------------------------------------- folders
 
 bool is_golden(const fs::path& folder) {
-  // Any of its files makes it one, and so does not being allowed to look: a golden that lost its
-  // case must be missed, not skipped.
+  // Any one of its files makes a folder a golden, and so does a folder that cannot be read: a
+  // golden without its case must be reported as missing, not skipped.
   return std::any_of(kFolderFiles.begin(), kFolderFiles.end(), [&folder](const char* file) {
     std::error_code error;
     return fs::exists(folder / file, error) || error;
@@ -132,9 +132,8 @@ std::vector<fs::path> goldens_in(const std::string& path) {
   }
   if (found.empty()) {
     fail(ErrorCode::not_found,
-         "{}: holds no golden; expected {} next to config.json and model.safetensors, here or in "
-         "its "
-         "folders",
+         "{}: has no golden; expected {} next to config.json and model.safetensors, in it or in "
+         "its subfolders",
          path, kCaseFile);
   }
   std::sort(found.begin(), found.end());
@@ -209,9 +208,9 @@ std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths) {
       const fs::path canonical = fs::canonical(folder, error);
       if (error)
         fail(ErrorCode::not_found, "{}: cannot be read: {}", folder.string(), error.message());
-      if (!seen.insert(canonical).second) continue;  // named twice
+      if (!seen.insert(canonical).second) continue;  // given twice
       std::string name = canonical.filename().string();
-      // Names of checks must tell two goldens of one folder name apart.
+      // Names of checks must be unique even if two folders have the same name.
       for (int copy = 2; !names.insert(name).second; ++copy) {
         name = fmt::format("{}~{}", canonical.filename().string(), copy);
       }

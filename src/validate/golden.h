@@ -1,6 +1,6 @@
 // Golden cases: inputs, weights, and the reference's answers in float32 and float64.
-// A golden is evidence, so it is read like a hostile file: whatever could make a wrong engine look
-// right (a missing output, a NaN, a bound it widens itself) is refused as corrupt.
+// A golden is evidence and is read like a hostile file: anything that could make a wrong engine
+// look right (a missing output, a NaN, a bound it widens itself) is refused as corrupt.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,29 @@
 
 namespace toto::validate {
 
-// How far a set of values lies from the float64 ones.
+// Absolute differences from the float64 values.
 struct Deviation {
   double mean = 0;
   double max = 0;
 };
-// NaN if a value is not finite or the sizes differ: no comparison with it holds.
+// NaN if a value is not finite or the sizes differ: NaN fails every comparison.
 Deviation deviation(std::span<const double> values, std::span<const double> f64);
 double mean_size(std::span<const double> values);  // mean |x|
 
-// What an engine's mean error may be: a little over the reference's own float32 error.
+// The largest mean error allowed for an engine: 1.25 times the reference's own float32 error, plus
+// 1e-7 of the mean size.
 double tolerance(std::span<const double> f32, std::span<const double> f64);
-// Above this share of mean |f64| the reference's own float32 error is no yardstick any more.
+// Above this share of mean |f64| the reference's own float32 error is too large to compare with.
 inline constexpr double kMaxOwnError = 1e-3;
 
 // One output of the reference, over the whole batch: [batch][variate][...].
 struct GoldenOutput {
   std::string name;
   std::vector<double> f32, f64;  // the file's float32 values, widened
-  // Values of one series, that is one variate of one batch entry, where each must hold alone. 0 for
-  // outputs that are only judged as a whole.
+  // Values per series (one variate of one batch entry) if each series is judged separately. 0: the
+  // output is judged only as a whole.
   std::size_t series_size = 0;
-  bool in_units_of_scale = false;  // (value - f64.loc) / f64.scale of its series is judged
+  bool in_units_of_scale = false;  // judged as (value - f64.loc) / f64.scale of its series
 };
 
 struct Golden {
@@ -43,47 +44,47 @@ struct Golden {
   int horizon = 0;
   int num_variates = 0;
   std::string architecture;            // ModelFacts::architecture
-  std::vector<NamedNumber> sizes;      // numbers of ModelInfo::shape that the outputs show
-  std::optional<bool> variate_labels;  // of Toto 1.0: whether its weights have them
+  std::vector<NamedNumber> sizes;      // the numbers of ModelInfo::shape that the outputs imply
+  std::optional<bool> variate_labels;  // Toto 1.0 only: whether the weights have them
   std::vector<Series> batch;
   std::vector<GoldenOutput> outputs;  // in the order of the format
 
-  // "series 3, variate 1": which one the values of GoldenOutput::series_size number `index` are of.
+  // "series 3, variate 1": the `index`-th group of GoldenOutput::series_size values.
   std::string series_name(std::size_t index) const;
-  // Whether a model answers in the shapes the golden holds.
+  // Whether the model has the golden's architecture and sizes.
   bool fits(const ModelInfo& model) const;
-  // Error(corrupt_file) if the model next to the golden does not.
+  // Error(corrupt_file) if the model next to the golden does not fit.
   void check_fits(const ModelInfo& model) const;
-  // "toto1, patch_size 4, num_components 2": of the golden, or the same numbers of a model.
+  // "toto1, patch_size 4, num_components 2": the golden's sizes, or the same ones of a model.
   std::string described_sizes(const ModelInfo* model) const;
-  // Values of [batch][variate][...], in place. Nothing where their number does not fit.
+  // Scales values [batch][variate][...] in place. Does nothing if their number does not fit.
   void divide_by_scale(std::vector<double>& values) const;
 
-  std::vector<double> loc, scale;  // f64, [batch][variate]; empty where nothing is in units of them
+  std::vector<double> loc, scale;  // f64, [batch][variate]; empty if no output is in units of scale
 };
 
-// Where the goldens are: each path is a case folder, or a folder of case folders (sorted by name).
-// A path that is not there, or holds no golden, is Error(not_found): a gate without evidence must
-// not open.
+// Finds goldens: each path is a case folder, or a folder of case folders (sorted by name).
+// Error(not_found) for a path that does not exist or has no golden: without evidence nothing may
+// pass.
 struct GoldenFolder {
   std::string name;
   std::string path;
 };
 std::vector<GoldenFolder> find_goldens(std::span<const std::string> paths);
 
-// Reads and judges one case. Error(not_found) or Error(corrupt_file) naming file and tensor. The
-// model next to it is looked at only if it is the one to be checked: a golden made elsewhere may
-// have links to one that is not here.
+// Reads and checks one case. Error(not_found) or Error(corrupt_file) naming file and tensor. The
+// model next to it is read only if it is the one to be checked: a golden made on another machine
+// may link to a model that does not exist here.
 enum class GoldenUse { with_its_model, with_another };
 Golden read_golden(const GoldenFolder& folder, GoldenUse use = GoldenUse::with_its_model);
 
-// Ends the name of an output that only an engine without the cache of keys and values answers.
+// Suffix of outputs computed without the cache of keys and values.
 inline constexpr std::string_view kUncachedSuffix = "_no_cache";
 
-// The values of a trace by the name of a golden's output; empty if it has none.
+// The trace's values for a golden's output; empty if there are none.
 std::span<const double> output_of(const Trace& trace, std::string_view name);
-// The traces of a golden's batch as the output is judged: [batch][variate][...], in units of the
-// scale where the golden says so.
+// The traces of a golden's batch in the form that is judged: [batch][variate][...], in units of
+// scale if the output is.
 std::vector<double> answer_of(const Golden& golden, const GoldenOutput& output,
                               std::span<const Trace> traces);
 

@@ -13,8 +13,8 @@
 namespace toto::validate {
 namespace {
 
-// A committed case has some kilobytes; the largest base-size one some megabytes. The limit keeps a
-// sparse file of terabytes from being read into memory.
+// A committed case has kilobytes, the largest base-size one megabytes. The limit keeps a sparse
+// file of terabytes from being read into memory.
 constexpr std::uint64_t kMaxCaseBytes = std::uint64_t{1} << 30;
 
 template <typename T>
@@ -64,7 +64,7 @@ void read_inputs_1(const CaseReader& file, Golden& golden) {
 void read_outputs_1(const CaseReader& file, Golden& golden) {
   const auto batch = static_cast<std::int64_t>(golden.batch.size());
   const std::int64_t variates = golden.num_variates;
-  // "df" says how long a patch is and how many components there are; check_fits asks the model.
+  // "df" has the patch size and the number of components; check_fits compares them with the model.
   const std::vector<std::int64_t> df = file.tensor("f64.df").shape;
   constexpr std::int64_t kMaxDim = 1 << 16;
   if (df.size() != 4 || df[0] != batch || df[1] != variates || df[2] < 1 || df[3] < 1 ||
@@ -110,20 +110,20 @@ void read_inputs_2(const CaseReader& file, Golden& golden) {
   }
 }
 
-// Of these the level is the first axis: [level, batch, variate, ...].
+// Outputs whose first axis is the level: [level, batch, variate, ...].
 bool is_level_first(std::string_view name) {
   return name.starts_with("raw") || name.starts_with("quantiles");
 }
 
-// [level][series][rest] with the series first.
+// [level][series][rest] becomes [series][level][rest].
 void put_series_first(std::vector<double>& values, std::int64_t levels, std::int64_t series) {
   const std::array shape = {levels, series,
                             static_cast<std::int64_t>(values.size()) / (levels * series)};
   values = variate_first(values, shape, 1);
 }
 
-// Every output the file lists. Quantiles are judged in units of the scale, as a whole and for each
-// series alone: at a large offset everything else would hide behind loc.
+// Reads every output in the file. Quantiles are judged in units of scale, as a whole and per
+// series: at a large offset an error would be small compared to loc.
 void read_outputs_2(const CaseReader& file, Golden& golden) {
   golden.architecture = file.metadata("architecture");
   const auto batch = static_cast<std::int64_t>(golden.batch.size());
@@ -181,7 +181,7 @@ std::vector<double> variate_first(std::span<const double> values,
     if (static_cast<int>(i) > variate_axis) after *= static_cast<std::size_t>(shape[i]);
   }
   const auto variates = static_cast<std::size_t>(shape[variate_axis]);
-  // Not of this shape: a wrong engine's trace. Its number of values says enough.
+  // A wrong engine's trace may not have this shape; the caller compares the number of values.
   if (before * variates * after != values.size()) return {values.begin(), values.end()};
   std::vector<double> result;
   result.reserve(values.size());

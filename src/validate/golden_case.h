@@ -16,7 +16,7 @@ namespace toto::validate {
 
 inline constexpr const char* kCaseFile = "case.safetensors";
 
-// Everything that does not fit is Error(corrupt_file) naming file and tensor.
+// Reads tensors and metadata. Error(corrupt_file) naming file and tensor for anything unexpected.
 class CaseReader {
  public:
   explicit CaseReader(const std::string& path);
@@ -56,11 +56,11 @@ class CaseReader {
   io::Safetensors file_;
 };
 
-// Fills batch, outputs and what they say of the model; golden.name and golden.horizon are there. A
-// file whose metadata names an architecture is of format 2, any other of format 1 (Toto 1.0).
+// Fills batch, outputs, architecture and sizes; golden.name and golden.horizon must be set. A file
+// whose metadata names an architecture has format 2, any other format 1 (Toto 1.0).
 void read_case(const CaseReader& file, Golden& golden);
 
-// [...][variate][...] with the variate first.
+// Moves the variate axis to the front: [...][variate][...] becomes [variate][...][...].
 std::vector<double> variate_first(std::span<const double> values,
                                   std::span<const std::int64_t> shape, int variate_axis);
 

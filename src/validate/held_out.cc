@@ -16,7 +16,7 @@ double quotient(double sum, std::int64_t count) {
   return count == 0 ? kUndefined : sum / static_cast<double>(count);
 }
 
-bool is_there(float value) { return !std::isnan(value); }
+bool is_known(float value) { return !std::isnan(value); }
 
 Window window_at(const Symbol& symbol, std::size_t start, int context, int horizon) {
   const auto begin = symbol.values.begin() + static_cast<std::ptrdiff_t>(start);
@@ -26,7 +26,7 @@ Window window_at(const Symbol& symbol, std::size_t start, int context, int horiz
   window.context.values.assign(begin - static_cast<std::ptrdiff_t>(length), begin);
   window.actual.assign(begin, begin + horizon);
   const auto& history = window.context.values;
-  const auto latest = std::find_if(history.rbegin(), history.rend(), is_there);
+  const auto latest = std::find_if(history.rbegin(), history.rend(), is_known);
   window.latest = latest == history.rend() ? NAN : *latest;
   return window;
 }
@@ -36,24 +36,23 @@ Window window_at(const Symbol& symbol, std::size_t start, int context, int horiz
 std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count,
                                      std::vector<std::string>* remarks) {
   std::vector<Window> windows;
-  std::size_t passed_over = 0;
+  std::size_t skipped = 0;
   const auto step = static_cast<std::size_t>(horizon);
   std::size_t start = symbol.values.size();
   while (windows.size() < static_cast<std::size_t>(count) && start >= step + kMinHistory) {
     start -= step;
     Window window = window_at(symbol, start, context, horizon);
-    const auto there = std::count_if(window.actual.begin(), window.actual.end(), is_there);
-    if (there < horizon && start + step == symbol.values.size()) {
-      fail(
-          ErrorCode::corrupt_file,
-          "{}: {} of its last {} values are missing, expected all of them: they are what forecasts "
-          "are compared with; cut the file where its values end",
-          quoted(symbol.name), horizon - there, horizon);
+    const auto known = std::count_if(window.actual.begin(), window.actual.end(), is_known);
+    if (known < horizon && start + step == symbol.values.size()) {
+      fail(ErrorCode::corrupt_file,
+           "{}: {} of its last {} values are missing, expected all of them: forecasts are compared "
+           "with them; cut the file where its values end",
+           quoted(symbol.name), horizon - known, horizon);
     }
-    if (there == horizon && !std::isnan(window.latest)) {
+    if (known == horizon && !std::isnan(window.latest)) {
       windows.push_back(std::move(window));
     } else {
-      ++passed_over;
+      ++skipped;
     }
   }
   if (windows.size() < static_cast<std::size_t>(count)) {
@@ -62,13 +61,13 @@ std::vector<Window> held_out_windows(const Symbol& symbol, int context, int hori
          "before them, expected {}; use a longer file or compare less",
          quoted(symbol.name), symbol.values.size(), windows.size(), horizon, kMinHistory, count);
   }
-  if (passed_over > 0 && remarks != nullptr) {
+  if (skipped > 0 && remarks != nullptr) {
     remarks->push_back(
-        fmt::format("{}: {} of the last {} windows have missing values and were passed over",
-                    symbol.name, passed_over, passed_over + windows.size()));
+        fmt::format("{}: {} of the last {} windows have missing values and were skipped",
+                    symbol.name, skipped, skipped + windows.size()));
   }
   std::reverse(windows.begin(), windows.end());
-  // One length for all: otherwise a growing context would be measured as a slower and slower mode.
+  // One length for all: growing contexts would look like a mode that becomes slower.
   const std::size_t length = windows.front().context.values.size();
   for (Window& window : windows) {
     std::vector<float>& values = window.context.values;
@@ -77,7 +76,7 @@ std::vector<Window> held_out_windows(const Symbol& symbol, int context, int hori
   return windows;
 }
 
-bool all_alike(const std::vector<Window>& windows) {
+bool all_equal(const std::vector<Window>& windows) {
   return std::all_of(windows.begin(), windows.end(), [&](const Window& window) {
     return window.context.values == windows.front().context.values;
   });
@@ -89,7 +88,7 @@ void Accuracy::add(std::span<const float> predicted, std::span<const float> actu
          actual.size());
   }
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (is_there(actual[i])) add(double{predicted[i]}, double{actual[i]});
+    if (is_known(actual[i])) add(double{predicted[i]}, double{actual[i]});
   }
 }
 

@@ -1,5 +1,5 @@
-// Real values held back from a forecast, to compare it with. They are never made up: data that has
-// none is refused.
+// Actual values that a forecast does not see and is compared with. They are never invented: data
+// without them is refused.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@ struct Symbol {
 
 struct Window {
   Series context;             // named after the symbol
-  std::vector<float> actual;  // [step], what came next
-  float latest = 0;           // the last value before: what persistence says
+  std::vector<float> actual;  // [step]
+  float latest = 0;           // the last value before: the forecast of persistence
 };
 
 inline constexpr int kMinHistory = 32;  // points before the first window
 
-// The last `count` stretches of `horizon` steps, oldest first, none overlapping, each with
-// `context` points before it, or all with as many as the first one has. Every step has an actual
-// value: stretches with a gap are passed over, which is said in `remarks`. Error(corrupt_file) if
-// there are fewer, or if the values at the very end are missing: older ones are not what was asked.
+// The last `count` windows of `horizon` steps, oldest first, not overlapping. All contexts have the
+// same length: `context` points, or fewer if the first window has fewer. Windows with missing
+// values are skipped, with a sentence in `remarks`. Error(corrupt_file) if too few windows remain,
+// or if the last values of the file are missing.
 std::vector<Window> held_out_windows(const Symbol& symbol, int context, int horizon, int count,
                                      std::vector<std::string>* remarks = nullptr);
 
-// Whether there is nothing to tell the windows apart by: a symbol that never moves.
-bool all_alike(const std::vector<Window>& windows);
+// Whether all contexts are the same: the symbol never moves.
+bool all_equal(const std::vector<Window>& windows);
 
-// How far predictions are from what came: sums over steps that have an actual value.
+// Errors of predictions: sums over the steps that have an actual value.
 class Accuracy {
  public:
   void add(std::span<const float> predicted, std::span<const float> actual);
   void add(double predicted, double actual);
   std::int64_t count() const { return count_; }
-  // NaN without a step to judge.
+  // NaN without a step.
   double mae() const;
   double rmse() const;
   double mape() const;  // a share, over the steps whose actual value is not 0
   double prediction_mean() const;
-  double prediction_std() const;  // of the predictions themselves, n below the line
+  double prediction_std() const;  // of the predictions themselves, divided by n
   double target_mean() const;
 
  private:
@@ -55,8 +55,8 @@ class Accuracy {
   double center_ = 0, spread_ = 0;  // Welford's running mean and sum of squares of predictions
 };
 
-// How far one MAE is from another, as a share of the latter; where that is itself no more than the
-// rounding of the targets, as a share of that rounding.
+// |difference of the MAEs| / MAE of `theirs`. If that MAE is only rounding of the targets, the
+// difference is divided by that rounding instead.
 double mae_change(const Accuracy& ours, const Accuracy& theirs);
 
 }  // namespace toto::validate

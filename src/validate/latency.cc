@@ -37,7 +37,7 @@ Latency latency_of(std::span<const double> milliseconds) {
 std::optional<std::string> tail_remark(std::string_view what, const Latency& latency) {
   if (!(latency.p95 > kLongTail * latency.p50)) return std::nullopt;
   return fmt::format(
-      "{}: p95 is {:.3g} ms, {:.2g} times the {:.3g} ms of p50 (n {}); look for what else uses "
+      "{}: p95 is {:.3g} ms, {:.2g} times the {:.3g} ms of p50 (n {}); check what else uses "
       "these cores",
       what, latency.p95, latency.p95 / latency.p50, latency.p50, latency.count);
 }

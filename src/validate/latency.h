@@ -1,4 +1,4 @@
-// Times of calls as a distribution: a mean alone hides the call that took five times as long.
+// Times of calls as a distribution: a mean alone hides a call that took five times as long.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,19 @@ namespace toto::validate {
 
 struct Latency {  // milliseconds; all NaN without a call
   double min = 0, p50 = 0, p95 = 0, p99 = 0, max = 0, mean = 0;
-  double std = 0;         // n - 1 below the line; 0 for a single call
-  std::size_t count = 0;  // of calls: a percentile of a handful is no more than its slowest
+  double std = 0;         // divided by n - 1; 0 for a single call
+  std::size_t count = 0;  // of calls; a percentile of a few calls is just the slowest one
 };
 Latency latency_of(std::span<const double> milliseconds);
 
-// From this many times the median on the tail is worth a remark. No failure: on a machine that
-// others use it is theirs as often as ours.
+// A longer tail gets a remark. It is not a failure: other load on the machine causes it as well.
 inline constexpr double kLongTail = 3;  // p95 over p50
 std::optional<std::string> tail_remark(std::string_view what, const Latency& latency);
 
-// The value below which a share of the sorted values lies, linear between neighbours.
+// The value below which this share of the sorted values lies, interpolated linearly.
 double percentile(std::span<const double> sorted, double share);
 
-// {"min", "p50", "p95", "p99", "mean", "std"}, as `toto bench` has always had it.
+// {"min", "p50", "p95", "p99", "mean", "std"}, the format of `toto bench`.
 void write_latency(io::JsonWriter& json, const Latency& latency);
 // The same with "n" in front.
 void write_counted_latency(io::JsonWriter& json, const Latency& latency);

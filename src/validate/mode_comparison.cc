@@ -1,30 +1,27 @@
 #include "validate/mode_comparison.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 
 #include "base/error.h"
-#include "base/stopwatch.h"
 #include "validate/golden.h"
-#include "validate/limits.h"
-#include "validate/network.h"
-#include "validate/verify_parts.h"
+#include "validate/mode_checks.h"
+#include "validate/network_probe.h"
 
 namespace toto::validate {
 namespace {
 
-constexpr int kWarmups = 2;  // forecasts of each symbol before the clock counts
+constexpr int kWarmups = 2;  // forecasts of each symbol before times are taken
 
 using Windows = std::vector<Window>;
 
-// What one mode answered, until all have.
+// The results of one mode.
 struct ModeRun {
-  std::string complaint;                         // why there is nothing more
-  std::vector<CompareRow> rows;                  // a symbol each
+  std::string complaint;                         // why the mode failed; empty: it did not
+  std::vector<CompareRow> rows;                  // [symbol]
   std::vector<std::vector<Forecast>> forecasts;  // [symbol][run]
-  Probe probe;
+  NetworkProbe probe;
 };
 
 std::vector<double> compared_values(const std::vector<Forecast>& forecasts) {
@@ -64,13 +61,7 @@ class Comparison {
     report.warnings = remarks_;
     for (const Mode mode : modes_) {
       ModeRun& run = runs_[mode];
-      const auto measure = [&] { run_mode(mode, run, report); };
-      // Without the yardstick there is nothing to say; other modes fail on their own.
-      if (mode == Mode::reference) {
-        measure();
-      } else {
-        run.complaint = complaint_of(measure);
-      }
+      run.complaint = complaint_of_mode(mode, [&] { run_mode(mode, run, report); });
     }
     describe(report);
     for (const Mode mode : modes_) judge(mode, report);
@@ -80,14 +71,6 @@ class Comparison {
   }
 
  private:
-  EngineOptions engine_for(Mode mode) const {
-    EngineOptions engine = options_.engine;
-    engine.mode = mode;
-    engine.use_kv_cache = true;
-    if (mode == Mode::reference) engine.dtype = DType::f32;
-    return engine;
-  }
-
   ForecastOptions request() const {
     return {.horizon = options_.horizon,
             .max_context = options_.context,
@@ -105,22 +88,16 @@ class Comparison {
   }
 
   Forecast forecast(Runner& runner, const Window& window, double& milliseconds) {
-    const auto start = std::chrono::steady_clock::now();
-    std::vector<Forecast> forecasts = runner.forecast(std::span(&window.context, 1), request());
-    milliseconds = milliseconds_since(start);
+    TimedForecast timed = forecast_window(runner, window, request());
+    milliseconds = timed.milliseconds;
     step();
-    const auto steps = static_cast<std::size_t>(options_.horizon);
-    if (forecasts.size() != 1 || forecasts[0].mean.size() != steps) {
-      fail(ErrorCode::internal, "{}: the answer is not one forecast of {} steps", window.context.id,
-           steps);
-    }
-    return std::move(forecasts[0]);
+    return std::move(timed.forecast);
   }
 
   void run_mode(Mode mode, ModeRun& run, CompareReport& report) {
     const PeakMemory memory;
-    const std::unique_ptr<Runner> runner =
-        options_.load(options_.model, noting_weights(engine_for(mode), report.weights));
+    const std::unique_ptr<Runner> runner = options_.load(
+        options_.model, noting_weights(engine_for(options_.engine, mode), report.weights));
     if (mode == Mode::reference) reference_model_ = runner->model();
     for (const std::string& warning : runner->model().warnings) note_once(warning, report.warnings);
     double ignored = 0;
@@ -165,7 +142,7 @@ class Comparison {
 
   void describe(CompareReport& report) const {
     report.describe(reference_model_);
-    report.describe(resolve_options(engine_for(Mode::standard)), options_.seed);
+    report.describe(resolve_options(engine_for(options_.engine, Mode::standard)), options_.seed);
     report.context = options_.context;
     report.horizon = options_.horizon;
     report.samples = options_.samples;
@@ -194,7 +171,7 @@ class Comparison {
       for (const Forecast& forecast : run.forecasts[s]) row.num_values += bits_of(forecast).size();
       row.speedup = reference.rows[s].latency.p50 / row.latency.p50;
     }
-    const DType dtype = engine_for(mode).dtype;
+    const DType dtype = engine_for(options_.engine, mode).dtype;
     report.checks.push_back(judge_probe(name("network"), run.probe, reference.probe, dtype));
     report.checks.push_back(worst_row(run, name("answers"), 0, "symbols with one answer to all",
                                       [&](std::size_t s) { return double(is_constant(run, s)); }));
@@ -215,21 +192,21 @@ class Comparison {
         worst_row(run, name("mae"), kMaxMaeChange, "change of MAE", [&](std::size_t s) {
           return mae_change(run.rows[s].accuracy, reference.rows[s].accuracy);
         }));
-    // By medians: one call that the machine held up for a second says nothing about the mode.
+    // Medians: a single call that the machine delayed does not change them.
     report.checks.push_back(worst_row(
         run, name("speed"), 1 / kMinSpeed, "times the median time of reference",
         [&](std::size_t s) { return run.rows[s].latency.p50 / reference.rows[s].latency.p50; }));
   }
 
-  // One check from a figure of every symbol: that of the worst.
+  // One check for all symbols, with the figure of the worst one.
   template <typename Figure>
-  Check worst_row(const ModeRun& run, std::string name, double bound, const char* what,
-                  const Figure& figure) const {
+  CheckResult worst_row(const ModeRun& run, std::string name, double bound, const char* what,
+                        const Figure& figure) const {
     double worst = -1;
     std::size_t at = 0;
     for (std::size_t s = 0; s < run.rows.size(); ++s) {
       const double value = figure(s);
-      if (value <= worst) continue;  // NaN is worse than anything
+      if (value <= worst) continue;  // NaN counts as the worst
       worst = value;
       at = s;
       if (std::isnan(value)) break;
@@ -238,24 +215,24 @@ class Comparison {
                           fmt::format("{}: {:.3g} {}", run.rows[at].symbol, worst, what));
   }
 
-  // Other contexts, and the same numbers for all of them.
+  // Whether all forecasts are the same although the windows differ.
   bool is_constant(const ModeRun& run, std::size_t s) const {
     const std::vector<Forecast>& all = run.forecasts[s];
-    return !all_alike(windows_[s]) &&
+    return !all_equal(windows_[s]) &&
            std::all_of(all.begin() + 1, all.end(), [&](const Forecast& x) {
              return x.mean == all.front().mean && x.quantiles == all.front().quantiles;
            });
   }
 
-  // Optimised modes do not approximate one another: they give the same bits.
+  // Optimised modes must give the same bits.
   void judge_optimised(CompareReport& report) {
     std::optional<Mode> first;
     std::size_t different = 0, values = 0;
-    std::string names;
+    std::vector<std::string_view> names;
     for (const Mode mode : modes_) {
       if (mode == Mode::reference || !has_run(mode)) continue;
       if (!first) first = mode;
-      names += (names.empty() ? "" : ", ") + std::string(name_of(mode));
+      names.push_back(name_of(mode));
       ModeRun& run = runs_.at(mode);
       for (std::size_t s = 0; s < run.rows.size(); ++s) {
         CompareRow& row = run.rows[s];
@@ -265,11 +242,9 @@ class Comparison {
       }
     }
     if (!first) return;
-    Check check =
-        measured_check("same-bits", static_cast<double>(different), 0,
-                       fmt::format("{} of {} numbers differ between {}", different, values, names));
-    check.passed = check.passed && values > 0;
-    report.checks.push_back(std::move(check));
+    report.checks.push_back(equality_check("same-bits", different, values,
+                                           fmt::format("{} of {} numbers differ between {}",
+                                                       different, values, fmt::join(names, ", "))));
   }
 
   void collect(CompareReport& report) {
@@ -287,8 +262,8 @@ class Comparison {
 
   const CompareOptions& options_;
   std::vector<Mode> modes_;
-  std::vector<Windows> windows_;      // a symbol each
-  std::vector<std::string> remarks_;  // on the data
+  std::vector<Windows> windows_;      // [symbol]
+  std::vector<std::string> remarks_;  // about the data
   std::map<Mode, ModeRun> runs_;
   ModelInfo reference_model_;
   int done_ = 0, total_ = 0;
@@ -307,13 +282,11 @@ void check_options(const CompareOptions& options) {
   }
   if (std::all_of(options.modes.begin(), options.modes.end(),
                   [](Mode mode) { return mode == Mode::reference; })) {
-    fail(ErrorCode::invalid_argument,
-         "the modes are reference alone: nothing to compare; name an optimised one, or all");
+    fail(
+        ErrorCode::invalid_argument,
+        "the modes are only reference: there is nothing to compare; name an optimised one, or all");
   }
-  if (options.engine.dtype == DType::f64) {
-    fail(ErrorCode::invalid_argument,
-         "dtype is f64, which only reference mode has; expected f32, bf16 or int8");
-  }
+  require_optimised_dtype(options.engine.dtype);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A comparison as a page: every latency as a dot, and the forecasts beside what came.
+// A comparison as an HTML page: every latency as a dot, and the forecasts next to the actual
+// values.
 #include <cmath>
 
 #include "base/error.h"
@@ -30,9 +31,10 @@ std::vector<const CompareRow*> rows_of(const CompareReport& report, const std::s
 }
 
 std::string latency_chart(const std::vector<const CompareRow*>& rows) {
-  report::StripChart chart{.title = fmt::format("Time of every forecast of {}", rows[0]->symbol),
-                           .x_label = "ms, logarithmic; a dot a forecast, the stroke is the median",
-                           .strips = {}};
+  report::StripChart chart{
+      .title = fmt::format("Time of every forecast of {}", rows[0]->symbol),
+      .x_label = "ms, logarithmic; one dot per forecast, the stroke is the median",
+      .strips = {}};
   for (const CompareRow* row : rows) {
     chart.strips.push_back(
         {.label = std::string(name_of(row->mode)),
@@ -43,13 +45,13 @@ std::string latency_chart(const std::vector<const CompareRow*>& rows) {
   return boxed(chart.title, report::strip_chart_svg(chart));
 }
 
-// One mode stands for all: their lines would cover each other.
+// Shows one mode: the lines of the others would cover it.
 std::string forecast_chart(const CompareReport& report, const CompareRow& row) {
-  report::LineChart chart{
-      .title = fmt::format("{}: what {} forecast and what came", row.symbol, name_of(row.mode)),
-      .y_label = fmt::format("the last {} values", row.actual.size()),
-      .times = {},
-      .lines = {}};
+  report::LineChart chart{.title = fmt::format("{}: forecasts of {} mode and actual values",
+                                               row.symbol, name_of(row.mode)),
+                          .y_label = fmt::format("the last {} values", row.actual.size()),
+                          .times = {},
+                          .lines = {}};
   chart.lines.push_back({.label = "actual", .values = row.actual, .color = 0});
   chart.lines.push_back(
       {.label = fmt::format(
@@ -60,10 +62,10 @@ std::string forecast_chart(const CompareReport& report, const CompareRow& row) {
   return boxed(chart.title, report::line_chart_svg(chart));
 }
 
-// Those that do not hold are seen at once.
+// Marks the failed checks.
 std::string checks_table(const CompareReport& report) {
   std::vector<std::string> classes = {""};
-  for (const Check& check : report.checks) classes.emplace_back(check.passed ? "" : "failed");
+  for (const CheckResult& check : report.checks) classes.emplace_back(check.passed ? "" : "failed");
   return fmt::format("<div class=\"checks\">\n{}</div>\n",
                      report::html_table(check_rows(report.checks), 3, classes));
 }
@@ -96,10 +98,10 @@ std::string page_html(const CompareReport& report) {
   }
   body += "<section>\n<h2>Time and memory</h2>\n" + times + "<div class=\"dense\">\n" +
           report::html_table(speed_rows(report), 2) + "</div>\n" +
-          "</section>\n<section>\n<h2>Accuracy</h2>\n<p class=\"subtitle\">MAE against the values "
-          "that really came next, beside that of persistence. Deviations are from reference, of "
-          "mean, median and quantiles, in the unit of the data. Optimised modes are also compared "
-          "with each other, bit for bit.</p>\n" +
+          "</section>\n<section>\n<h2>Accuracy</h2>\n<p class=\"subtitle\">MAE against the actual "
+          "values, next to that of persistence. Deviations are from reference, of mean, median and "
+          "quantiles, in the unit of the data. Optimised modes are also compared with each other, "
+          "bit for bit.</p>\n" +
           report::html_table(accuracy_rows(report), 2) + forecasts + "</section>\n";
   body += "<section>\n<h2>Checks</h2>\n" + checks_table(report) + "</section>\n";
   return report::html_page("Modes side by side", body);

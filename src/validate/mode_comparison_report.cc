@@ -1,4 +1,4 @@
-// A comparison as JSON, as Markdown, as tables for a terminal.
+// A comparison as JSON, Markdown and tables for a terminal.
 #include <algorithm>
 #include <cmath>
 
@@ -7,16 +7,11 @@
 #include "io/json.h"
 #include "validate/mode_comparison_rows.h"
 #include "validate/text_tables.h"
-#include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
 
 std::string milliseconds(double value) { return fmt::format("{:.3g}", value); }
-
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string range_of(double low, double high, std::string_view format) {
   const std::string from = fmt::format(fmt::runtime(format), low);
@@ -24,7 +19,7 @@ std::string range_of(double low, double high, std::string_view format) {
   return from == to ? from : from + " to " + to;
 }
 
-// Of a figure over all rows that are wanted.
+// Smallest and largest value of a figure, over `reference` or over the optimised modes.
 template <typename Figure>
 std::pair<double, double> extent(const CompareReport& report, bool reference,
                                  const Figure& figure) {
@@ -52,10 +47,9 @@ std::string same_bits_sentence(const CompareReport& report) {
     names += names.empty() ? "" : mode == modes.back() ? " and " : ", ";
     names += name_of(mode);
   }
-  return different == 0
-             ? fmt::format("{} differ by zero: the same bits in all {} numbers", names, values)
-             : fmt::format("{} differ in {} of {} numbers, expected none", names, different,
-                           values);
+  return different == 0 ? fmt::format("{} give the same bits in all {} numbers", names, values)
+                        : fmt::format("{} differ in {} of {} numbers, expected none", names,
+                                      different, values);
 }
 
 void write_row(io::JsonWriter& json, const CompareRow& row) {
@@ -95,14 +89,13 @@ std::vector<std::string> CompareReport::findings() const {
         extent(*this, false, [](const CompareRow& row) { return row.deviation_mean / row.size; });
     if (least <= most) {
       sentences.push_back(fmt::format(
-          "reference differs from them by {:.2g} of a value's size on average: the rounding of {}. "
-          "None of it is sampling noise: every mode drew from seed {}",
+          "they differ from reference by {:.2g} of a value's size on average, the rounding of {}; "
+          "none of it is sampling noise, since all modes use seed {}",
           most, name_of(dtype), seed));
       const auto [slow, fast] =
           extent(*this, false, [](const CompareRow& row) { return row.speedup; });
-      sentences.push_back(
-          fmt::format("optimised modes are {} times as fast as reference, by medians",
-                      range_of(slow, fast, "{:.3g}")));
+      sentences.push_back(fmt::format("optimised modes are {} times as fast as reference (medians)",
+                                      range_of(slow, fast, "{:.3g}")));
     }
   }
   const auto ratio = [](const CompareRow& row) {
@@ -110,19 +103,18 @@ std::vector<std::string> CompareReport::findings() const {
   };
   const auto [better, worse] = extent(*this, true, ratio);
   if (better <= worse) {
-    sentences.push_back(fmt::format(
-        "the forecasts' MAE is {} times that of persistence (the latest value): below 1 is better",
-        range_of(better, worse, "{:.3g}")));
+    sentences.push_back(
+        fmt::format("the MAE of the forecasts is {} times that of persistence (the latest value); "
+                    "below 1 is better",
+                    range_of(better, worse, "{:.3g}")));
   }
   return sentences;
 }
 
 std::string verdict_of(const CompareReport& report) {
-  const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
-                                    [](const Check& check) { return check.passed; });
   std::string text = fmt::format("{}: {} of {} checks hold", report.passed() ? "PASSED" : "FAILED",
-                                 passed, report.checks.size());
-  for (const Check& check : report.checks) {
+                                 report.num_passed(), report.checks.size());
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) text += fmt::format("; {}: {}", check.name, check.detail);
   }
   return text;
@@ -130,12 +122,11 @@ std::string verdict_of(const CompareReport& report) {
 
 std::string setting_of(const CompareReport& report) {
   return fmt::format(
-      "{} of {} a symbol and mode, from up to {}, {}, seed {}, model {}{}, {}, {}, {}",
+      "{} of {} per symbol and mode, from up to {}, {}, seed {}, model {}, {}, {}, {}",
       counted(report.runs, "forecast"), counted(report.horizon, "step"),
       counted(report.context, "point"),
       report.samples == 0 ? std::string("exact") : counted(report.samples, "sample"), report.seed,
-      report.model, report.trained ? "" : " (untrained)", name_of(report.dtype), report.isa,
-      counted(report.threads, "thread"));
+      report.model_name(), name_of(report.dtype), report.isa, counted(report.threads, "thread"));
 }
 
 std::string made_of(const CompareReport& report) {
@@ -160,7 +151,7 @@ std::vector<Cells> speed_rows(const CompareReport& report) {
 
 std::vector<Cells> accuracy_rows(const CompareReport& report) {
   std::vector<Cells> rows = {{"symbol", "mode", "MAE", "persistence", "targets", "deviation mean",
-                              "deviation max", "unlike other modes"}};
+                              "deviation max", "differing bits"}};
   for (const CompareRow& row : report.rows) {
     const bool is_reference = row.mode == Mode::reference;
     rows.push_back({row.symbol, std::string(name_of(row.mode)), figure_text(row.accuracy.mae()),
@@ -185,31 +176,23 @@ std::string json_text(const CompareReport& report) {
   for (const CompareRow& row : report.rows) write_row(json, row);
   json.end_array();
   write_checks(json, report);
-  json.key("weights").begin_array();
-  for (const std::string& sentence : report.weights) json.value(sentence);
-  json.end_array().key("findings").begin_array();
-  for (const std::string& sentence : report.findings()) json.value(sentence);
-  json.end_array().key("warnings").begin_array();
-  for (const std::string& warning : report.warnings) json.value(warning);
-  return json.end_array().end_object().take();
+  write_texts(json, "weights", report.weights);
+  write_texts(json, "findings", report.findings());
+  write_texts(json, "warnings", report.warnings);
+  return json.end_object().take();
 }
 
 std::string markdown_text(const CompareReport& report) {
   std::string text = fmt::format("# toto compare-modes\n\n**{}**\n\n{}.\n\n{}.\n\n",
                                  markdown_cell(verdict_of(report)),
                                  markdown_cell(setting_of(report)), markdown_cell(made_of(report)));
-  for (const std::string& sentence : report.findings()) {
-    text += fmt::format("- {}\n", markdown_cell(sentence));
-  }
+  text += markdown_list(report.findings());
   for (const std::string& warning : report.warnings) {
     text += fmt::format("- warning: {}\n", markdown_cell(warning));
   }
-  for (const std::string& sentence : report.weights) {
-    text += fmt::format("- {}\n", markdown_cell(sentence));
-  }
+  text += markdown_list(report.weights);
   text += "\n## Time and memory\n\n" + markdown_table(speed_rows(report), 2);
-  text += "\n## Accuracy, against the values that really came next\n\n" +
-          markdown_table(accuracy_rows(report), 2);
+  text += "\n## Accuracy, against the actual values\n\n" + markdown_table(accuracy_rows(report), 2);
   return text + "\n## Checks\n\n" + markdown_table(check_rows(report.checks), 3);
 }
 

@@ -9,14 +9,14 @@
 
 namespace toto::validate {
 
-// "PASSED: 28 of 28 checks hold", or which do not.
+// "PASSED: 28 of 28 checks hold"; names the failed ones.
 std::string verdict_of(const CompareReport& report);
-// "20 forecasts of 1 step a symbol and mode, from 512 points, 128 samples, seed 0"
+// "20 forecasts of 1 step per symbol and mode, from up to 512 points, 128 samples, seed 0, ..."
 std::string setting_of(const CompareReport& report);
-// When, where, by which version and of which weights
+// Date, machine, version and weights.
 std::string made_of(const CompareReport& report);
 
-// The heading, then a row for each symbol and mode, by subject: both together would not fit a page.
+// The heading, then one row per symbol and mode. Two tables: one would be too wide for a page.
 std::vector<Cells> speed_rows(const CompareReport& report);
 std::vector<Cells> accuracy_rows(const CompareReport& report);
 

@@ -35,7 +35,7 @@ std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptio
 
 std::vector<Mode> all_modes(DType dtype) {
   if (dtype == DType::f64) return {Mode::reference};
-  // `reference` knows no smaller weights.
+  // `reference` does not support smaller weights.
   if (dtype != DType::f32) return {Mode::standard, Mode::reduce_overhead, Mode::max_autotune};
   return {Mode::reference, Mode::standard, Mode::reduce_overhead, Mode::max_autotune};
 }

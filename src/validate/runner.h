@@ -1,4 +1,4 @@
-// What the tools that judge an engine need of it: the place where a test puts a broken one.
+// The interface between an engine and the tools that judge it. Tests put a broken engine behind it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Runner {
  public:
   virtual ~Runner() = default;
   virtual Trace trace(const Series& series, int horizon) = 0;
-  // From several threads at once.
+  // Thread safe.
   virtual std::vector<Forecast> forecast(std::span<const Series> batch,
                                          const ForecastOptions& options) = 0;
   virtual const ModelInfo& model() const = 0;
@@ -29,28 +29,28 @@ using Loader =
     std::function<std::unique_ptr<Runner>(const std::string& folder, const EngineOptions& options)>;
 std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptions& options);
 
-// The modes a dtype can be run in: what `--modes all` stands for.
+// The modes that support a dtype: the meaning of `--modes all`.
 std::vector<Mode> all_modes(DType dtype);
 
-// The options with an ear for where weights come from when an engine is loaded: mapped from a
-// cache, packed, and what was wrong with an entry. Each sentence is noted once, in `notes`, which
-// must outlive the engine.
+// Options that also collect the sentences about the origin of the weights in `notes`: mapped from a
+// cache, packed, or why a cache entry was not used. Each is noted once. `notes` must outlive the
+// engine.
 EngineOptions noting_weights(EngineOptions options, std::vector<std::string>& notes);
-// Adds what is not there yet.
+// Adds the sentence unless `notes` has it.
 void note_once(const std::string& sentence, std::vector<std::string>& notes);
 
-// Every number of a forecast that is promised to be the same bits everywhere, one after the other.
+// All numbers of a forecast that must be bit-for-bit reproducible.
 std::vector<std::uint32_t> bits_of(const Forecast& forecast);
-// How many of them differ; all if there are more of one than of the other.
+// The number of differing words; all of them if the sizes differ.
 std::size_t num_different(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b);
 
-// The peak of resident memory above what there was when the object was made.
+// Peak resident memory above the level at construction.
 class PeakMemory {
  public:
   PeakMemory();
-  std::optional<double> megabytes() const;  // absent where the system does not tell
-  // The same of a loaded engine: memory that the allocator had kept from before does not show up as
-  // growth, the weights must.
+  std::optional<double> megabytes() const;  // nothing if the system does not report it
+  // The same for a loaded engine, at least the size of its weights: memory that the allocator
+  // reuses does not show as growth.
   std::optional<double> megabytes(const ModelInfo& model) const;
 
  private:

@@ -1,26 +1,25 @@
-// The limits of a stress run. Every broken one is a check that names figure and bound; from half of
-// a limit on there is a warning.
+// Judges a stress run by its limits. Each limit is a check with figure and bound; from half of a
+// limit on there is a warning.
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "validate/golden.h"
-#include "validate/limits.h"
+#include "validate/mode_checks.h"
 #include "validate/stress_parts.h"
-#include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
 
-// None may be lost. What is allowed for is how the figures come about: resident memory is counted
-// in pages by each CPU for itself, and threads keep small blocks back when they end.
+// No memory may leak. The tolerance covers how memory is measured: each CPU counts resident pages
+// separately, and ending threads retain small blocks.
 constexpr double kMaxResidentGrowth = 2;  // megabytes over the last half of a run
 constexpr double kMaxHeapGrowth = 0.0625;
 
-class Judge {
+class StressJudge {
  public:
-  Judge(const StressOptions& options, const StressRun& run, StressReport& report)
+  StressJudge(const StressOptions& options, const StressRun& run, StressReport& report)
       : options_(options), run_(run), report_(report), reference_(run.modes.at(Mode::reference)) {}
 
   void judge() {
@@ -29,10 +28,10 @@ class Judge {
   }
 
  private:
-  void add(Check check) { report_.checks.push_back(std::move(check)); }
+  void add(CheckResult check) { report_.checks.push_back(std::move(check)); }
 
-  // A check, and a warning where it holds but comes near: `warn_from` is what lies between.
-  void add(Check check, double warn_from) {
+  // Adds a check, and a warning if it passes with a figure above `warn_from`.
+  void add(CheckResult check, double warn_from) {
     if (check.passed && check.figure.value_or(warn_from) > warn_from) {
       report_.warnings.push_back(fmt::format("{}: {}", check.name, check.detail));
     }
@@ -60,8 +59,8 @@ class Judge {
     }
     judge_replans(record);
     judge_shapes(record);
-    add_mishaps("repeatable", record.differing, "numbers differ between equal calls");
-    add_mishaps("cancels", record.not_cancelled, "calls could not be cancelled");
+    add_failures("repeatable", record.differing, "numbers differ between equal calls");
+    add_failures("cancels", record.not_cancelled, "calls could not be cancelled");
     judge_memory(record);
   }
 
@@ -78,7 +77,7 @@ class Judge {
         fmt::format("{} of {} iterations lack a figure", incomplete, record.rows.size())));
   }
 
-  // Different windows, one answer: whatever gives it has not looked.
+  // The same forecast for different windows does not come from the data.
   void judge_answers(const ModeRecord& record) {
     std::size_t constant = 0;
     std::string which;
@@ -97,7 +96,7 @@ class Judge {
     const auto consider = [&](const Accuracy& ours, const Accuracy& theirs,
                               const std::string& what) {
       const double change = mae_change(ours, theirs);
-      if (std::isnan(worst) || change <= worst) return;  // NaN is worse than anything
+      if (std::isnan(worst) || change <= worst) return;  // NaN counts as the worst
       worst = change;
       where = fmt::format(
           "MAE of {} is {:.6g}, {:.3g} % from the {:.6g} of reference; at most {} % expected", what,
@@ -121,7 +120,7 @@ class Judge {
     return latency_of(all);
   }
 
-  // The figure is a time, so that more is worse, as everywhere.
+  // The figure is a ratio of times: larger is worse, as in all checks.
   void judge_speed(const ModeRecord& record) {
     const double ours = latency(record).p50, theirs = latency(reference_).p50;
     constexpr double kWarnSpeed = 1 - kWarnShare * (1 - kMinSpeed);
@@ -141,18 +140,18 @@ class Judge {
         kWarnShare * kMaxReplans);
   }
 
-  // Every shape is answered, with what `reference` answers where it was asked.
+  // Every shape is answered, and agrees with `reference` where `reference` was asked.
   void judge_shapes(const ModeRecord& record) {
     double worst = 0;
     std::string where = fmt::format("{} shapes answered", run_.requests.size());
     for (std::size_t i = 0; i < run_.requests.size(); ++i) {
-      const Answer& ours = record.answers[i];
-      const Answer& theirs = reference_.answers[i];
+      const StressAnswer& ours = record.answers[i];
+      const StressAnswer& theirs = reference_.answers[i];
       if (!ours.complaint.empty()) {
         add(failed_check(name("shapes"), fmt::format("{}: {}", run_.requests[i], ours.complaint)));
         return;
       }
-      // Of a large model `reference` is not asked for what is heavy; others must answer still.
+      // `reference` skips heavy requests of a large model; the other modes must answer them.
       if (ours.values.empty() && mode_ == Mode::reference) continue;
       const std::vector<double>& expected = theirs.values.empty() ? ours.values : theirs.values;
       const double error = deviation(ours.values, expected).mean;  // NaN where a value is
@@ -165,18 +164,16 @@ class Judge {
     add(measured_check(name("shapes"), worst, kRoundingNoise + storage_share(dtype()), where));
   }
 
-  void add_mishaps(std::string_view what, const Mishaps& mishaps, std::string_view meaning) {
-    Check check = measured_check(
-        name(what), static_cast<double>(mishaps.count), 0,
-        mishaps.count == 0 ? fmt::format("{} calls", mishaps.tried)
-                           : fmt::format("{} {}: {}", mishaps.count, meaning, mishaps.first));
-    check.passed = check.passed && mishaps.tried > 0;
-    add(std::move(check));
+  void add_failures(std::string_view what, const FailureCount& failures, std::string_view meaning) {
+    add(equality_check(name(what), failures.count, failures.tried,
+                       failures.count == 0
+                           ? fmt::format("{} calls", failures.tried)
+                           : fmt::format("{} {}: {}", failures.count, meaning, failures.first)));
   }
 
   void judge_memory(const ModeRecord& record) {
     add(growth_check("memory", record, &StressRow::resident, kMaxResidentGrowth, "resident"));
-    // Finer, but not every allocator counts.
+    // More precise, but not every allocator counts.
     const bool counted = std::any_of(record.rows.begin(), record.rows.end(),
                                      [](const StressRow& row) { return row.heap.has_value(); });
     if (counted) {
@@ -184,10 +181,10 @@ class Judge {
     }
   }
 
-  // From the middle iteration on memory may go up and down, but has no further to go.
-  Check growth_check(std::string_view what, const ModeRecord& record,
-                     std::optional<std::uint64_t> StressRow::* member, double bound,
-                     std::string_view meaning) const {
+  // From the middle iteration on memory may vary, but not grow.
+  CheckResult growth_check(std::string_view what, const ModeRecord& record,
+                           std::optional<std::uint64_t> StressRow::* member, double bound,
+                           std::string_view meaning) const {
     const std::size_t middle = record.rows.size() / 2;
     double growth = 0, first = 0;
     for (std::size_t i = middle; i < record.rows.size(); ++i) {
@@ -203,7 +200,7 @@ class Judge {
                                       growth, first, meaning, middle, bound));
   }
 
-  // Optimised modes do not approximate one another: they give the same bits.
+  // Optimised modes must give the same bits.
   void judge_optimised() {
     const ModeRecord* first = nullptr;
     std::size_t different = 0, values = 0;
@@ -223,12 +220,9 @@ class Judge {
         ++different;
       }
     }
-    Check check =
-        measured_check("same-bits", static_cast<double>(different), 0,
+    add(equality_check("same-bits", different, values,
                        fmt::format("{} of {} numbers differ between the optimised modes{}",
-                                   different, values, where));
-    check.passed = check.passed && values > 0;
-    add(std::move(check));
+                                   different, values, where)));
   }
 
   const StressOptions& options_;
@@ -247,7 +241,7 @@ bool StressRow::complete() const {
 }
 
 void judge_stress(const StressOptions& options, const StressRun& run, StressReport& report) {
-  Judge(options, run, report).judge();
+  StressJudge(options, run, report).judge();
 }
 
 }  // namespace toto::validate

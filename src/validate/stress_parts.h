@@ -1,4 +1,4 @@
-// What a stress run leaves behind, between running and judging.
+// The results of a stress run, before they are judged.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "validate/network.h"
+#include "validate/network_probe.h"
 #include "validate/stress_runs.h"
 
 namespace toto::validate {
 
-// Something counted that should not have happened, and the first time it did.
-struct Mishaps {
+// Counts failures and describes the first one.
+struct FailureCount {
   std::size_t count = 0;
   std::size_t tried = 0;
   std::string first;
@@ -24,31 +24,30 @@ struct Mishaps {
 };
 
 // The answer to one request: its bits, and the values that are compared with `reference`.
-struct Answer {
+struct StressAnswer {
   std::vector<std::uint32_t> bits;
   std::vector<double> values;
-  std::string complaint;  // why there is none
+  std::string complaint;  // why there is no answer
 };
 
 // One mode.
 struct ModeRecord {
-  std::string complaint;  // why there is nothing more
+  std::string complaint;  // why the mode failed; empty: it did not
   std::vector<StressRow> rows;
-  std::vector<Accuracy> by_symbol;  // over all iterations
-  std::vector<Answer> answers;      // by request; empty where this mode was not asked
-  Mishaps differing;                // numbers unlike the first answer to the same request
-  Mishaps not_cancelled;            // calls that went on though they were told to stop
-  // Milliseconds of every call after the warm-up: of the mixed shapes one after the other, and of
-  // those that callers made at once.
+  std::vector<Accuracy> by_symbol;    // over all iterations
+  std::vector<StressAnswer> answers;  // [request]; empty where this mode was not asked
+  FailureCount differing;      // numbers that differ from the first answer to the same request
+  FailureCount not_cancelled;  // calls that did not stop when cancelled
+  // Milliseconds of every call after the warm-up: mixed shapes one at a time, and concurrent calls.
   std::vector<double> mixed, concurrent;
-  Probe probe;
+  NetworkProbe probe;
 };
 
-// Everything that was run, `reference` among it.
+// All modes, `reference` included.
 struct StressRun {
   std::vector<std::string> symbols;
-  std::vector<bool> flat;             // by symbol: it never moves, and neither need its forecasts
-  std::vector<std::string> requests;  // in words
+  std::vector<bool> flat;  // [symbol]: all windows are equal, so equal forecasts are right
+  std::vector<std::string> requests;  // descriptions
   std::map<Mode, ModeRecord> modes;
 };
 

@@ -1,4 +1,4 @@
-// A stress run as JSON for machines, as Markdown to keep, and as a table for a terminal.
+// A stress run as JSON, Markdown and tables for a terminal.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,6 @@
 #include "io/json.h"
 #include "validate/stress_runs.h"
 #include "validate/text_tables.h"
-#include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
@@ -20,29 +19,22 @@ std::string megabytes(const std::optional<std::uint64_t>& bytes) {
 }
 
 std::string verdict_of(const StressReport& report) {
-  const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
-                                    [](const Check& check) { return check.passed; });
-  return fmt::format("{}: {} of {} limits hold{}", report.passed() ? "PASSED" : "FAILED", passed,
-                     report.checks.size(),
-                     report.warnings.empty() ? ""
-                                             : fmt::format(", {} warning{}", report.warnings.size(),
-                                                           report.warnings.size() == 1 ? "" : "s"));
+  return fmt::format(
+      "{}: {} of {} limits hold{}", report.passed() ? "PASSED" : "FAILED", report.num_passed(),
+      report.checks.size(),
+      report.warnings.empty() ? "" : ", " + counted(std::ssize(report.warnings), "warning"));
 }
 
 std::string setting_of(const StressReport& report) {
-  std::string symbols;
-  for (const std::string& symbol : report.symbols) {
-    symbols += (symbols.empty() ? "" : ", ") + symbol;
-  }
   return fmt::format(
-      "{}, {} iterations, {} shapes, {} callers at once, held-out values of {}, model {}{}, {}, "
-      "{}, {} threads, seed {}",
+      "{}, {} iterations, {} shapes, {} concurrent callers, held-out values of {}, model {}, {}, "
+      "{}, {}, seed {}",
       name_of(report.level), iterations_of(report.level), report.num_requests, report.callers,
-      symbols, report.model, report.trained ? "" : " (untrained)", name_of(report.dtype),
-      report.isa, report.threads, report.seed);
+      fmt::join(report.symbols, ", "), report.model_name(), name_of(report.dtype), report.isa,
+      counted(report.threads, "thread"), report.seed);
 }
 
-// Over the iterations of one mode.
+// The figures of one mode over all iterations.
 Cells mode_cells(const StressReport& report, Mode mode, const Latency& latency) {
   double mae = 0, peak = 0;
   std::int64_t replans = 0, count = 0;
@@ -71,8 +63,8 @@ std::vector<Cells> mode_rows(const StressReport& report) {
   return rows;
 }
 
-// Calls under load. Shapes differ a lot, so the spread within a row is theirs; what counts is the
-// same row of two modes, or of two reports.
+// Calls under load. The spread within a row comes from the different shapes; compare the same row
+// of two modes or two reports.
 std::vector<Cells> load_rows(const StressReport& report) {
   std::vector<Cells> rows = {{"mode", "calls", "n", "p50 ms", "p95", "p99", "max"}};
   const auto add = [&](Mode mode, std::string calls, const Latency& latency) {
@@ -82,7 +74,7 @@ std::vector<Cells> load_rows(const StressReport& report) {
   };
   for (const auto& [mode, latency] : report.mixed) {
     add(mode, "mixed shapes", latency);
-    add(mode, fmt::format("{} callers at once", report.callers), report.concurrent.at(mode));
+    add(mode, fmt::format("{} concurrent callers", report.callers), report.concurrent.at(mode));
   }
   return rows;
 }
@@ -143,9 +135,9 @@ void write_row(io::JsonWriter& json, const StressReport& report, const StressRow
   json.end_object();
 }
 
-std::vector<const Check*> broken(const StressReport& report) {
-  std::vector<const Check*> checks;
-  for (const Check& check : report.checks) {
+std::vector<const CheckResult*> broken(const StressReport& report) {
+  std::vector<const CheckResult*> checks;
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) checks.push_back(&check);
   }
   return checks;
@@ -167,11 +159,9 @@ std::string json_text(const StressReport& report) {
   write_latencies(json, "latency_mixed_ms", report.mixed);
   write_latencies(json, "latency_concurrent_ms", report.concurrent);
   write_checks(json, report);
-  json.key("weights").begin_array();
-  for (const std::string& sentence : report.weights) json.value(sentence);
-  json.end_array().key("warnings").begin_array();
-  for (const std::string& warning : report.warnings) json.value(warning);
-  return json.end_array().end_object().take();
+  write_texts(json, "weights", report.weights);
+  write_texts(json, "warnings", report.warnings);
+  return json.end_object().take();
 }
 
 std::string markdown_text(const StressReport& report) {
@@ -179,28 +169,24 @@ std::string markdown_text(const StressReport& report) {
       fmt::format("# toto stress: {}\n\n**{}**\n\n{}.\n\n{}, toto {}, weights {}.\n",
                   name_of(report.level), verdict_of(report), markdown_cell(setting_of(report)),
                   markdown_cell(text_of(report.made)), version(), report.weights_sha256);
-  if (const std::vector<const Check*> checks = broken(report); !checks.empty()) {
+  if (const std::vector<const CheckResult*> checks = broken(report); !checks.empty()) {
     text += "\n## Broken limits\n\n";
-    for (const Check* check : checks) {
+    for (const CheckResult* check : checks) {
       text += fmt::format("- {}: {}\n", markdown_cell(check->name), markdown_cell(check->detail));
     }
   }
   if (!report.warnings.empty()) {
-    text += "\n## Warnings\n\n";
-    for (const std::string& warning : report.warnings) {
-      text += fmt::format("- {}\n", markdown_cell(warning));
-    }
+    text += "\n## Warnings\n\n" + markdown_list(report.warnings);
   }
   text += fmt::format(
-      "\n## Modes\n\nMAE on held-out values, which is {} for persistence (the latest value); times "
-      "of single forecasts.\n\n",
+      "\n## Modes\n\nMAE on held-out values; that of persistence (the latest value) is {}. Times "
+      "are of single forecasts.\n\n",
       figure_text(report.mae_persistence));
   text += markdown_table(mode_rows(report), 1) +
-          "\n## Calls under load\n\nEvery call after the warm-up, n of them.\n\n" +
+          "\n## Calls under load\n\nAll n calls after the warm-up.\n\n" +
           markdown_table(load_rows(report), 2);
-  if (!report.weights.empty()) text += "\n## Where the weights came from\n\n";
-  for (const std::string& sentence : report.weights) {
-    text += fmt::format("- {}\n", markdown_cell(sentence));
+  if (!report.weights.empty()) {
+    text += "\n## Origin of the weights\n\n" + markdown_list(report.weights);
   }
   text += "\n## Limits\n\n" + markdown_table(check_rows(report.checks), 3);
   return text + "\n## Iterations\n\n" + markdown_table(iteration_rows(report), 1);
@@ -211,7 +197,7 @@ std::string table_text(const StressReport& report) {
   text += "\n" + aligned_table(load_rows(report), 2);
   text += fmt::format("\nMAE of persistence, the latest value: {}\n",
                       figure_text(report.mae_persistence));
-  for (const Check* check : broken(report)) {
+  for (const CheckResult* check : broken(report)) {
     text += one_line(fmt::format("BROKEN  {}: {}", check->name, check->detail)) + "\n";
   }
   return text + verdict_of(report) + "\n";

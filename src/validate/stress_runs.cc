@@ -10,23 +10,23 @@
 #include "base/nearest.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
+#include "validate/mode_checks.h"
 #include "validate/stress_parts.h"
 #include "validate/stress_workload.h"
-#include "validate/verify_parts.h"
 
 namespace toto::validate {
 namespace {
 
-constexpr int kContext = 512, kHorizon = 16;  // of the windows that accuracy is measured on
+constexpr int kContext = 512, kHorizon = 16;  // of the windows that measure accuracy
 
-constexpr const char* kNotFinished = "the iteration did not come to its end";
+constexpr const char* kNotFinished = "the iteration did not finish";
 
 constexpr std::array<std::string_view, 3> kLevelNames = {"quick", "full", "production-check"};
 
 using Windows = std::vector<Window>;
 
-Answer answer_of(const std::vector<Forecast>& forecasts) {
-  Answer answer;
+StressAnswer answer_of(const std::vector<Forecast>& forecasts) {
+  StressAnswer answer;
   for (const Forecast& forecast : forecasts) {
     const std::vector<std::uint32_t> bits = bits_of(forecast);
     answer.bits.insert(answer.bits.end(), bits.begin(), bits.end());
@@ -37,8 +37,8 @@ Answer answer_of(const std::vector<Forecast>& forecasts) {
   return answer;
 }
 
-// Of the numbers so far and those of a forecast (FNV-1a, a word at a time): memory that is checked
-// for growth has no room for all of them.
+// Continues a digest (FNV-1a, a word at a time) with the numbers of a forecast. Keeping the numbers
+// themselves would look like a memory leak.
 std::uint64_t digest_of(const Forecast& forecast, std::uint64_t digest) {
   for (const std::uint32_t word : bits_of(forecast)) digest = (digest ^ word) * 0x100000001b3;
   return digest;
@@ -57,16 +57,11 @@ class Stress {
     StressReport report;
     report.warnings = remarks_;
     for (const Mode mode : modes_) {
-      ModeRecord& mode_run = run_.modes[mode];
-      const auto measure = [&] { run_mode(mode, mode_run, report); };
-      // Without the yardstick there is nothing to compare with; other modes fail on their own.
-      if (mode == Mode::reference) {
-        measure();
-      } else {
-        mode_run.complaint = complaint_of(measure);
-      }
-      complete_rows(mode, mode_run);
-      done_ = steps_of_mode_ * static_cast<int>(run_.modes.size());  // also of one that ended early
+      ModeRecord& record = run_.modes[mode];
+      record.complaint = complaint_of_mode(mode, [&] { run_mode(mode, record, report); });
+      complete_rows(mode, record);
+      done_ =
+          steps_of_mode_ * static_cast<int>(run_.modes.size());  // even if the mode failed early
     }
     describe(report);
     judge_stress(options_, run_, report);
@@ -83,14 +78,6 @@ class Stress {
     return modes;
   }
 
-  EngineOptions engine_for(Mode mode) const {
-    EngineOptions engine = options_.engine;
-    engine.mode = mode;
-    engine.use_kv_cache = true;
-    if (mode == Mode::reference) engine.dtype = DType::f32;
-    return engine;
-  }
-
   void step() {
     ++done_;
     const int total = steps_of_mode_ * static_cast<int>(modes_.size());
@@ -100,39 +87,39 @@ class Stress {
     }
   }
 
-  void meet_model(const Runner& runner) {
+  void set_model(const Runner& runner) {
     model_ = runner.model();
     requests_ = mixed_requests(options_, model_);
     long_request_ = long_request(options_, model_);
-    for (const Request& request : requests_) run_.requests.push_back(request.what);
+    for (const StressRequest& request : requests_) run_.requests.push_back(request.what);
     for (const Windows& windows : windows_) {
       run_.symbols.push_back(windows[0].context.id);
-      run_.flat.push_back(all_alike(windows));
+      run_.flat.push_back(all_equal(windows));
     }
-    // Of a mode: every shape to warm up, then an iteration more than is measured (that one without
-    // windows) of windows, every shape, callers, and cancelled calls with another load.
+    // Steps of one mode: the warm-up of every shape, then windows, every shape, concurrent callers
+    // and cancelled calls in each iteration; the last three once more during the warm-up.
     const int shapes = static_cast<int>(requests_.size());
     steps_of_mode_ = shapes + (iterations_ + 1) * (shapes + 2) + iterations_;
   }
 
-  // What a mode repeats in every iteration. `reference` is the yardstick, and slow: what is heavy
-  // it answers once, and of a large model not at all.
-  bool repeats(Mode mode, const Request& request) const {
+  // Whether a mode repeats a request in every iteration. `reference` is slow: it answers heavy
+  // requests once, and those of a large model never.
+  bool repeats(Mode mode, const StressRequest& request) const {
     return mode != Mode::reference || !request.heavy;
   }
-  bool answers(Mode mode, const Request& request) const {
+  bool answers(Mode mode, const StressRequest& request) const {
     return repeats(mode, request) || !is_large(model_);
   }
 
   void run_mode(Mode mode, ModeRecord& run, StressReport& report) {
     const PeakMemory memory;
-    const std::unique_ptr<Runner> runner =
-        options_.load(options_.model, noting_weights(engine_for(mode), report.weights));
-    if (mode == Mode::reference) meet_model(*runner);
+    const std::unique_ptr<Runner> runner = options_.load(
+        options_.model, noting_weights(engine_for(options_.engine, mode), report.weights));
+    if (mode == Mode::reference) set_model(*runner);
     for (const std::string& warning : runner->model().warnings) note_once(warning, report.warnings);
     run.by_symbol.resize(windows_.size());
     run.rows.reserve(static_cast<std::size_t>(iterations_));
-    // At once, that growth does not look like a leak.
+    // Reserved now: growing later would look like a leak.
     const std::size_t calls = requests_.size() * static_cast<std::size_t>(iterations_ + 1);
     run.mixed.reserve(calls);
     run.concurrent.reserve(calls * static_cast<std::size_t>(options_.callers));
@@ -149,50 +136,46 @@ class Stress {
       run_load(mode, *runner, run);
       row.replans = runner->replans() - replans;
       row.peak_memory_mb = memory.megabytes(runner->model());
-      release_freed_memory();  // what is free may stay or go; what is held is what counts
+      release_freed_memory();  // only memory in use counts
       row.resident = options_.resident();
       row.heap = options_.heap();
       row.complaint.clear();
     }
   }
 
-  // Every shape once, and everything else an iteration does.
+  // Every shape once, then everything else an iteration does.
   void warm_up(Mode mode, Runner& runner, ModeRecord& run) {
-    for (const Request& request : requests_) {
-      Answer& answer = run.answers.emplace_back();
+    for (const StressRequest& request : requests_) {
+      StressAnswer& answer = run.answers.emplace_back();
       if (answers(mode, request)) {
         answer.complaint = complaint_of(
             [&] { answer = answer_of(runner.forecast(request.batch, request.options)); });
       }
       step();
     }
-    for (const Windows& windows : windows_) (void)forecast_window(runner, windows.front());
+    for (const Windows& windows : windows_) (void)forecast(runner, windows.front());
     run.probe = probe_network(runner, windows_.front().front().context);
     run.answers.push_back(answer_of(runner.forecast(long_request_.batch, long_request_.options)));
     run_load(mode, runner, run);
     runner.finish_warm_up();
   }
 
-  std::vector<Forecast> forecast_window(Runner& runner, const Window& window) const {
-    return runner.forecast(std::span(&window.context, 1), {.horizon = kHorizon,
-                                                           .max_context = kContext,
-                                                           .seed = options_.seed,
-                                                           .cancelled = options_.cancelled});
+  TimedForecast forecast(Runner& runner, const Window& window) const {
+    return forecast_window(runner, window,
+                           {.horizon = kHorizon,
+                            .max_context = kContext,
+                            .seed = options_.seed,
+                            .cancelled = options_.cancelled});
   }
 
   void run_windows(Runner& runner, int iteration, ModeRecord& run, StressRow& row) {
     for (std::size_t s = 0; s < windows_.size(); ++s) {
       const Window& window = windows_[s][static_cast<std::size_t>(iteration)];
-      const auto start = std::chrono::steady_clock::now();
-      const std::vector<Forecast> forecasts = forecast_window(runner, window);
-      row.milliseconds.push_back(milliseconds_since(start));
-      if (forecasts.size() != 1 || forecasts[0].mean.size() != window.actual.size()) {
-        fail(ErrorCode::internal, "{}: the answer is not one forecast of {} steps",
-             window.context.id, window.actual.size());
-      }
-      row.digest = digest_of(forecasts[0], row.digest);
-      row.accuracy.add(forecasts[0].mean, window.actual);
-      run.by_symbol[s].add(forecasts[0].mean, window.actual);
+      const TimedForecast timed = forecast(runner, window);
+      row.milliseconds.push_back(timed.milliseconds);
+      row.digest = digest_of(timed.forecast, row.digest);
+      row.accuracy.add(timed.forecast.mean, window.actual);
+      run.by_symbol[s].add(timed.forecast.mean, window.actual);
     }
     step();
   }
@@ -207,33 +190,34 @@ class Stress {
     run_callers(runner, run);
     step();
     run_cancelled(runner, run);
-    const std::unique_ptr<Runner> again = options_.load(options_.model, engine_for(mode));
-    std::vector<double> first_call;  // of an engine that is not warm
-    compare(*again, 0, " of the model loaded again", run.answers, run.differing, first_call);
+    const std::unique_ptr<Runner> again =
+        options_.load(options_.model, engine_for(options_.engine, mode));
+    std::vector<double> first_call;  // not counted: this engine is not warm
+    compare(*again, 0, " of the reloaded model", run.answers, run.differing, first_call);
     step();
   }
 
-  // Asks once more, takes the time and counts the numbers that are not what they were.
+  // Repeats a request, takes the time and counts the numbers that have changed.
   void compare(Runner& runner, std::size_t index, std::string_view who,
-               const std::vector<Answer>& answers, Mishaps& differing,
+               const std::vector<StressAnswer>& answers, FailureCount& differing,
                std::vector<double>& milliseconds) const {
-    const Answer& expected = answers[index];
-    if (!expected.complaint.empty()) return;  // judged as it is
-    const Request& request = requests_[index];
+    const StressAnswer& expected = answers[index];
+    if (!expected.complaint.empty()) return;  // has failed already
+    const StressRequest& request = requests_[index];
     const auto start = std::chrono::steady_clock::now();
     const std::vector<Forecast> forecasts = runner.forecast(request.batch, request.options);
     milliseconds.push_back(milliseconds_since(start));
-    const Answer now = answer_of(forecasts);
+    const StressAnswer now = answer_of(forecasts);
     ++differing.tried;
     differing.add(num_different(expected.bits, now.bits),
                   fmt::format("the answer to {}{} differs from the first one", request.what, who));
   }
 
-  // Threads that start at different requests, so that unlike shapes meet. Each counts for itself:
-  // nothing is shared but the engine.
+  // Threads start at different requests, so that different shapes run concurrently. Only the engine
+  // is shared; each thread counts separately.
   void run_callers(Runner& runner, ModeRecord& run) {
     struct Caller {
-      Mishaps differing;
+      FailureCount differing;
       std::vector<double> milliseconds;
     };
     std::vector<Caller> own(static_cast<std::size_t>(options_.callers));
@@ -246,7 +230,7 @@ class Stress {
           for (std::size_t i = 0; i < requests_.size(); ++i) {
             const std::size_t index = (i + t) % requests_.size();
             if (requests_[index].heavy) continue;
-            compare(runner, index, " asked by several threads", run.answers, own[t].differing,
+            compare(runner, index, " from concurrent threads", run.answers, own[t].differing,
                     own[t].milliseconds);
           }
         } catch (...) {
@@ -265,8 +249,8 @@ class Stress {
     }
   }
 
-  // Stopped at its first and at its second question, then asked in earnest: what a cancelled call
-  // leaves behind must not show.
+  // Cancels a call at its first and second `cancelled` query, then repeats it: cancelled calls must
+  // not change later ones.
   void run_cancelled(Runner& runner, ModeRecord& run) {
     for (const int stop_at : {1, 2}) {
       int asked = 0;
@@ -275,19 +259,18 @@ class Stress {
       ++run.not_cancelled.tried;
       try {
         (void)runner.forecast(long_request_.batch, request);
-        run.not_cancelled.add(1,
-                              fmt::format("a call told to stop at question {} went on", stop_at));
+        run.not_cancelled.add(1, fmt::format("a call cancelled at query {} did not stop", stop_at));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::cancelled) throw;
       }
     }
-    const Answer now = answer_of(runner.forecast(long_request_.batch, long_request_.options));
+    const StressAnswer now = answer_of(runner.forecast(long_request_.batch, long_request_.options));
     ++run.differing.tried;
     run.differing.add(num_different(run.answers.back().bits, now.bits),
                       "the answer after a cancelled call differs from the first one");
   }
 
-  // A row for every iteration, come what may.
+  // Adds rows for the iterations that did not run.
   void complete_rows(Mode mode, ModeRecord& run) const {
     for (StressRow& row : run.rows) {
       if (!row.complaint.empty()) row.complaint = run.complaint;
@@ -303,7 +286,7 @@ class Stress {
   void describe(StressReport& report) const {
     report.level = options_.level;
     report.describe(model_);
-    report.describe(resolve_options(engine_for(Mode::standard)), options_.seed);
+    report.describe(resolve_options(engine_for(options_.engine, Mode::standard)), options_.seed);
     report.callers = options_.callers;
     report.num_requests = requests_.size();
     report.symbols = run_.symbols;
@@ -319,11 +302,11 @@ class Stress {
   const StressOptions& options_;
   int iterations_;
   std::vector<Mode> modes_;
-  std::vector<Windows> windows_;      // a symbol each, a window an iteration
-  std::vector<std::string> remarks_;  // on the data
+  std::vector<Windows> windows_;      // [symbol][iteration]
+  std::vector<std::string> remarks_;  // about the data
   ModelInfo model_;
-  std::vector<Request> requests_;
-  Request long_request_;  // its answer stands behind those of requests_
+  std::vector<StressRequest> requests_;
+  StressRequest long_request_;  // its answer follows those of requests_
   StressRun run_;
   int done_ = 0, steps_of_mode_ = 0;
 };
@@ -353,10 +336,7 @@ StressReport stress(const StressOptions& options) {
     fail(ErrorCode::invalid_argument,
          "there are no held-out values to judge the forecasts by; name a file of real data");
   }
-  if (options.engine.dtype == DType::f64) {
-    fail(ErrorCode::invalid_argument,
-         "dtype is f64, which only reference mode has; expected f32, bf16 or int8");
-  }
+  require_optimised_dtype(options.engine.dtype);
   return Stress(options).run();
 }
 

@@ -4,29 +4,29 @@
 #include <set>
 
 #include "base/error.h"
-#include "validate/verify_parts.h"
+#include "validate/mode_checks.h"
 
 namespace toto::validate {
 namespace {
 
-constexpr int kLightPoints = 1024;  // in all series of a request together
+constexpr int kMaxPoints = 1024;  // of all series together; a request with more is heavy
 
-bool is_heavy(const Request& request) {
+bool is_heavy(const StressRequest& request) {
   std::size_t points = 0;
   for (const Series& series : request.batch) points += series.values.size();
-  return points > kLightPoints;
+  return points > kMaxPoints;
 }
 
 }  // namespace
 
-std::vector<Request> mixed_requests(const StressOptions& options, const ModelInfo& model) {
+std::vector<StressRequest> mixed_requests(const StressOptions& options, const ModelInfo& model) {
   const int patch = model.facts.patch;
-  std::vector<Request> requests;
+  std::vector<StressRequest> requests;
   const auto add = [&](std::string what, std::vector<Series> batch, ForecastOptions forecast) {
     forecast.max_context = options.max_context;
     forecast.seed = options.seed;
     forecast.cancelled = options.cancelled;
-    Request request{.what = std::move(what), .batch = std::move(batch), .options = forecast};
+    StressRequest request{.what = std::move(what), .batch = std::move(batch), .options = forecast};
     request.heavy = is_heavy(request);
     requests.push_back(std::move(request));
   };
@@ -34,7 +34,7 @@ std::vector<Request> mixed_requests(const StressOptions& options, const ModelInf
     return make_series(fmt::format("{} x {}", variates, length), variates, length, options.seed);
   };
 
-  // A set: short patches make some of these the same.
+  // A set: with short patches some of these are equal.
   std::set<int> contexts = {1, 2, patch - 1, patch, patch + 1, 100, 512, 1024, 4096, 8192};
   contexts.insert(options.max_context);
   std::erase_if(contexts, [&](int n) { return n < 1 || n > options.max_context; });
@@ -59,14 +59,13 @@ std::vector<Request> mixed_requests(const StressOptions& options, const ModelInf
   return requests;
 }
 
-Request long_request(const StressOptions& options, const ModelInfo& model) {
-  Request request{.what = "three sampled patches",
-                  .batch = {make_series("long", 1, 2 * model.facts.patch, options.seed)},
-                  .options = {.horizon = 3 * model.facts.patch,
-                              .num_samples = 4,
-                              .seed = options.seed,
-                              .keep_samples = true}};
-  return request;
+StressRequest long_request(const StressOptions& options, const ModelInfo& model) {
+  return {.what = "three sampled patches",
+          .batch = {make_series("long", 1, 2 * model.facts.patch, options.seed)},
+          .options = {.horizon = 3 * model.facts.patch,
+                      .num_samples = 4,
+                      .seed = options.seed,
+                      .keep_samples = true}};
 }
 
 }  // namespace toto::validate

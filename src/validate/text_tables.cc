@@ -1,9 +1,10 @@
 #include "validate/text_tables.h"
-#include "base/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "base/text.h"
 
 namespace toto::validate {
 
@@ -38,6 +39,12 @@ std::string markdown_table(std::span<const Cells> rows, std::size_t num_words) {
   return text;
 }
 
+std::string markdown_list(std::span<const std::string> texts) {
+  std::string list;
+  for (const std::string& text : texts) list += fmt::format("- {}\n", markdown_cell(text));
+  return list;
+}
+
 std::string aligned_table(std::span<const Cells> rows, std::size_t num_words) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const Cells& row : rows) {
@@ -58,9 +65,9 @@ std::string aligned_table(std::span<const Cells> rows, std::size_t num_words) {
   return text;
 }
 
-std::vector<Cells> check_rows(std::span<const Check> checks) {
-  std::vector<Cells> rows = {{"check", "result", "what it is", "figure", "at most"}};
-  for (const Check& check : checks) {
+std::vector<Cells> check_rows(std::span<const CheckResult> checks) {
+  std::vector<Cells> rows = {{"check", "result", "meaning", "figure", "at most"}};
+  for (const CheckResult& check : checks) {
     rows.push_back({check.name, check.passed ? "pass" : "FAIL", check.detail,
                     figure_text(check.figure), figure_text(check.bound)});
   }

@@ -1,4 +1,4 @@
-// Tables of text, in Markdown and for a terminal, that stay what they are whatever the texts hold.
+// Tables for Markdown and for a terminal; text from files cannot break out of them.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,29 @@
 #include <string_view>
 #include <vector>
 
-#include "validate/verify.h"
+#include "validate/judged_report.h"
 
 namespace toto::validate {
 
 using Cells = std::vector<std::string>;
 
-// A text inside a table or a line, which may be shown as HTML.
+// Escapes text for a table cell or a line of Markdown, which may be shown as HTML.
 std::string markdown_cell(std::string_view text);
 
-// The first row is the heading; texts are escaped here. The first `num_words` columns begin at the
-// left, figures end at the right.
+// The first row is the heading; texts are escaped here. The first `num_words` columns are aligned
+// left, the others (numbers) right.
 std::string markdown_table(std::span<const Cells> rows, std::size_t num_words);
+
+// "- text" per line, escaped.
+std::string markdown_list(std::span<const std::string> texts);
 
 // For a terminal: columns as wide as their widest cell.
 std::string aligned_table(std::span<const Cells> rows, std::size_t num_words);
 
-// The heading, then name, result, meaning, figure and bound of every check.
-std::vector<Cells> check_rows(std::span<const Check> checks);
+// The heading, then name, result, meaning, figure and bound of each check.
+std::vector<Cells> check_rows(std::span<const CheckResult> checks);
 
-// With four digits; a dash for no value.
+// Four significant digits; "-" for no value.
 std::string figure_text(const std::optional<double>& value);
 
 }  // namespace toto::validate

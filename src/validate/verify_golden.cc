@@ -1,4 +1,4 @@
-// Goldens: each output against what PyTorch answered in float64, in every mode asked for.
+// Goldens: compares each output with PyTorch's float64 values, in every requested mode.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,12 +11,13 @@
 namespace toto::validate {
 namespace {
 
-// Double runs of one network agree to rounding in double, amplified by the feedback of forecasts.
+// Two double runs of one network agree up to double rounding, amplified by feeding forecasts back.
 constexpr double kMeanErrorF64 = 1e-10;  // of mean |f64|
 constexpr double kMaxErrorF64 = 1e-8;    // of max |f64|
 
-// What an engine answered, in the order of Golden::outputs; empty where this engine has no answer.
-using Answers = std::vector<std::vector<double>>;
+// An engine's answers, in the order of Golden::outputs; empty for outputs this engine does not
+// have.
+using GoldenAnswers = std::vector<std::vector<double>>;
 
 bool is_uncached(const GoldenOutput& output) { return output.name.ends_with(kUncachedSuffix); }
 
@@ -24,29 +25,29 @@ bool is_answered_by(const GoldenOutput& output, Mode mode) {
   return !is_uncached(output) || mode == Mode::reference;
 }
 
-// One golden while its jobs run; the answers of `reference` serve two of them.
-struct Session {
+// One golden while its jobs run; two of them use the answers of `reference`.
+struct GoldenRun {
   Golden golden;
-  std::size_t index = 0;  // in Report::goldens
-  Answers reference = {};
+  std::size_t index = 0;  // in VerifyReport::goldens
+  GoldenAnswers reference = {};
 };
 
-// The golden's own model must fit it. Another one that does not is another model: it fails, like
-// one that answers other numbers.
+// The model next to a golden must fit it. A model given by the user that does not fit fails its
+// checks.
 void check_fits(const VerifyOptions& options, const Golden& golden, const ModelInfo& model) {
   if (options.golden_model.empty()) {
     golden.check_fits(model);
   } else if (!golden.fits(model)) {
     fail(ErrorCode::invalid_argument,
-         "{} has {}, the golden is of {}: it was made of another model", options.golden_model,
+         "{} has {}, the golden is of {}: it was made from another model", options.golden_model,
          golden.described_sizes(&model), golden.described_sizes(nullptr));
   }
 }
 
-void ask(const VerifyOptions& options, const Session& session, const EngineOptions& engine,
-         Answers& answers, Report& report) {
-  const Golden& golden = session.golden;
-  GoldenModel& checked = report.goldens[session.index];
+void trace_golden(const VerifyOptions& options, const GoldenRun& run, const EngineOptions& engine,
+                  GoldenAnswers& answers, VerifyReport& report) {
+  const Golden& golden = run.golden;
+  GoldenModel& checked = report.goldens[run.index];
   const std::unique_ptr<Runner> runner = options.load(checked.folder, engine);
   checked.weights_sha256 = runner->model().weights_sha256;
   check_fits(options, golden, runner->model());
@@ -61,19 +62,19 @@ void ask(const VerifyOptions& options, const Session& session, const EngineOptio
   }
 }
 
-Answers answers_of(const VerifyOptions& options, const Session& session, EngineOptions engine,
-                   Report& report) {
-  Answers answers(session.golden.outputs.size());
-  ask(options, session, engine, answers, report);
-  if (engine.mode == Mode::reference && std::ranges::any_of(session.golden.outputs, is_uncached)) {
+GoldenAnswers answers_of(const VerifyOptions& options, const GoldenRun& run, EngineOptions engine,
+                         VerifyReport& report) {
+  GoldenAnswers answers(run.golden.outputs.size());
+  trace_golden(options, run, engine, answers, report);
+  if (engine.mode == Mode::reference && std::ranges::any_of(run.golden.outputs, is_uncached)) {
     engine.use_kv_cache = false;
-    ask(options, session, engine, answers, report);
+    trace_golden(options, run, engine, answers, report);
   }
   return answers;
 }
 
-// Calls visit(label, offset, size) for what is judged: the output as a whole, and forecasts also
-// for each series alone, where a large series could hide what is wrong with a small one.
+// Calls visit(label, offset, size) for each judged part: the output as a whole, and forecasts also
+// per series, since a large series could hide the error of a small one.
 template <typename Visit>
 void for_each_part(const Golden& golden, const GoldenOutput& output, const Visit& visit) {
   visit(std::string("all"), std::size_t{0}, output.f64.size());
@@ -89,19 +90,20 @@ double largest(std::span<const double> values) {
   return result;
 }
 
-struct Bounds {
+struct ErrorBounds {
   double mean = 0;
   double max = std::numeric_limits<double>::max();  // float32 is bounded in the mean only
 };
 
-Bounds bounds_for(DType dtype, std::span<const double> f32, std::span<const double> f64) {
+ErrorBounds bounds_for(DType dtype, std::span<const double> f32, std::span<const double> f64) {
   if (dtype == DType::f64) return {kMeanErrorF64 * mean_size(f64), kMaxErrorF64 * largest(f64)};
   return {.mean = tolerance(f32, f64) + storage_share(dtype) * mean_size(f64)};
 }
 
-Check judge(const Golden& golden, const GoldenOutput& output, std::span<const double> ours,
-            Mode mode, DType dtype) {
-  Check check{.name = fmt::format("golden/{}/{}/{}", golden.name, name_of(mode), output.name)};
+CheckResult judge(const Golden& golden, const GoldenOutput& output, std::span<const double> ours,
+                  Mode mode, DType dtype) {
+  CheckResult check{.name =
+                        fmt::format("golden/{}/{}/{}", golden.name, name_of(mode), output.name)};
   if (ours.size() != output.f64.size()) {
     check.detail = fmt::format("the engine answered {} values, the golden holds {}", ours.size(),
                                output.f64.size());
@@ -112,7 +114,7 @@ Check judge(const Golden& golden, const GoldenOutput& output, std::span<const do
     const std::span<const double> f32 = std::span(output.f32).subspan(at, size);
     const std::span<const double> f64 = std::span(output.f64).subspan(at, size);
     const Deviation error = deviation(ours.subspan(at, size), f64);
-    const Bounds bounds = bounds_for(dtype, f32, f64);
+    const ErrorBounds bounds = bounds_for(dtype, f32, f64);
     if (!check.figure) {  // the whole comes first
       check.figure = error.mean;
       check.bound = bounds.mean;
@@ -130,21 +132,23 @@ Check judge(const Golden& golden, const GoldenOutput& output, std::span<const do
   return check;
 }
 
-// A golden sets its own bound, so whoever changes its numbers a little widens it: float64 values
-// scaled by 1.0009 pass the 1e-3 rule and let an error of 1e-3 through. Two things a changed golden
-// cannot have: float64 values that our own float64 run confirms to a fraction of the float32 error,
-// and a float32 error of the size that float32 rounding makes.
-constexpr double kShareOfOwnError = 0.5;  // our float64 must be nearer to f64 than f32 is,
-constexpr double kConfirmed = 1e-6;       // unless both are as near as this share of mean |f64|
-constexpr double kTimesOurError = 100;    // PyTorch's float32 error: at most about 10 times that of
-constexpr double kRounding = 1e-5;        // `reference` mode, whose sums are double, was seen
+// A golden sets its own bound, so slightly changed numbers would widen it: float64 values scaled by
+// 1.0009 pass the 1e-3 rule and hide an error of 1e-3. A changed golden fails one of two tests: its
+// float64 values agree with our own float64 run to a fraction of the float32 error, and its float32
+// error has the size of float32 rounding.
+constexpr double kShareOfOwnError = 0.5;  // our float64 must be closer to f64 than f32 is,
+constexpr double kConfirmed = 1e-6;       // unless both are within this share of mean |f64|
+// PyTorch's float32 error is at most about 10 times that of `reference`, which sums in double.
+constexpr double kTimesOurError = 100;
+constexpr double kRounding = 1e-5;
 constexpr double kDenormalStep = 0x1p-149;  // float32 rounds to multiples of this near 0
 
-Check judge_plausibility(const Golden& golden, const Answers& ours32, const Answers& ours64) {
+CheckResult judge_plausibility(const Golden& golden, const GoldenAnswers& ours32,
+                               const GoldenAnswers& ours64) {
   double worst = 0;
   std::string worst_part = "nothing was compared";
   const auto consider = [&](double share, const std::string& part) {
-    if (std::isnan(worst) || share <= worst) return;  // NaN is worse than anything
+    if (std::isnan(worst) || share <= worst) return;  // NaN counts as the worst
     worst = share;
     worst_part = part;
   };
@@ -173,13 +177,13 @@ Check judge_plausibility(const Golden& golden, const Answers& ours32, const Answ
 
 // -------------------------------------------------------------------------------------------- jobs
 
-void check_mode(const VerifyOptions& options, Session& session, Mode mode, Report& report) {
-  const Golden& golden = session.golden;
+void check_mode(const VerifyOptions& options, GoldenRun& run, Mode mode, VerifyReport& report) {
+  const Golden& golden = run.golden;
   const EngineOptions engine = engine_options(options, mode);
-  Answers answers;
+  GoldenAnswers answers;
   std::string complaint;
   try {
-    answers = answers_of(options, session, engine, report);
+    answers = answers_of(options, run, engine, report);
   } catch (const Error& error) {
     // A mode or dtype this version does not have fails here; a broken model ends the run.
     if (error.code() != ErrorCode::invalid_argument) throw;
@@ -195,45 +199,44 @@ void check_mode(const VerifyOptions& options, Session& session, Mode mode, Repor
           fmt::format("golden/{}/{}/{}", golden.name, name_of(mode), output.name), complaint));
     }
   }
-  if (mode == Mode::reference) session.reference = std::move(answers);
+  if (mode == Mode::reference) run.reference = std::move(answers);
 }
 
-void check_plausibility(const VerifyOptions& options, Session& session, Report& report) {
+void check_plausibility(const VerifyOptions& options, GoldenRun& run, VerifyReport& report) {
   EngineOptions engine = engine_options(options, Mode::reference);
   engine.dtype = DType::f32;
-  Answers ours64;
+  GoldenAnswers ours64;
   try {
-    if (session.reference.empty()) {
-      session.reference = answers_of(options, session, engine, report);
+    if (run.reference.empty()) {
+      run.reference = answers_of(options, run, engine, report);
     }
     engine.dtype = DType::f64;
-    ours64 = answers_of(options, session, engine, report);
-  } catch (const Error& error) {  // as in check_mode
+    ours64 = answers_of(options, run, engine, report);
+  } catch (const Error& error) {  // see check_mode
     if (error.code() != ErrorCode::invalid_argument) throw;
     report.checks.push_back(
-        failed_check(fmt::format("plausible/{}", session.golden.name), error.what()));
+        failed_check(fmt::format("plausible/{}", run.golden.name), error.what()));
     return;
   }
-  report.checks.push_back(judge_plausibility(session.golden, session.reference, ours64));
+  report.checks.push_back(judge_plausibility(run.golden, run.reference, ours64));
 }
 
 }  // namespace
 
-void add_golden_jobs(const VerifyOptions& options, Report& report, Jobs& jobs) {
+void add_golden_jobs(const VerifyOptions& options, VerifyReport& report, Jobs& jobs) {
   for (const GoldenFolder& folder : find_goldens(options.goldens)) {
-    // Read before anything runs: an hour of checks is no use if the last golden is not to be had.
+    // Read before anything runs: an unreadable golden should not end a run after an hour.
     const bool own = options.golden_model.empty();
-    const auto session = std::make_shared<Session>(Session{
+    const auto run = std::make_shared<GoldenRun>(GoldenRun{
         .golden = read_golden(folder, own ? GoldenUse::with_its_model : GoldenUse::with_another),
         .index = report.goldens.size()});
-    report.goldens.push_back({.golden = session->golden.name,
-                              .folder = own ? session->golden.folder : options.golden_model});
+    report.goldens.push_back(
+        {.golden = run->golden.name, .folder = own ? run->golden.folder : options.golden_model});
     for (const Mode mode : options.modes) {
-      jobs.push_back(
-          [&options, &report, session, mode] { check_mode(options, *session, mode, report); });
+      jobs.push_back([&options, &report, run, mode] { check_mode(options, *run, mode, report); });
     }
     if (options.engine.dtype == DType::f64) continue;  // no bound comes from the golden's float32
-    jobs.push_back([&options, &report, session] { check_plausibility(options, *session, report); });
+    jobs.push_back([&options, &report, run] { check_plausibility(options, *run, report); });
   }
 }
 

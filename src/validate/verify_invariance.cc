@@ -1,5 +1,5 @@
-// Same bits everywhere: mean, quantiles and samples may not depend on threads, on the batch a
-// series travels in, on the instruction set, or on which optimised mode computes them.
+// Same bits everywhere: mean, quantiles and samples must not depend on threads, batch, instruction
+// set or optimised mode.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreadCounts[] = {1, 2, 3};
 constexpr int kShuffles = 3;
 
-// The forecasts of one engine: one set of bits a series.
+// The forecasts of one engine, as bits: [series][number].
 using Bits = std::vector<std::vector<std::uint32_t>>;
 
 std::size_t num_values(const Bits& bits) {
@@ -23,7 +23,7 @@ std::size_t num_values(const Bits& bits) {
                          [](std::size_t sum, const auto& some) { return sum + some.size(); });
 }
 
-// Numbers that are not the same; all of them if there are more of one than of the other.
+// The number of differing words; all of a series if the sizes differ.
 std::size_t num_different(const Bits& a, const Bits& b) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
@@ -34,15 +34,15 @@ std::size_t num_different(const Bits& a, const Bits& b) {
   return count;
 }
 
-struct Workload {
-  std::vector<Series> series;              // of other lengths and numbers of variates
+struct InvarianceWorkload {
+  std::vector<Series> series;              // of different lengths and numbers of variates
   std::array<ForecastOptions, 2> options;  // exact, and sampled beyond the first patch
 };
 
-Workload make_workload(const ModelInfo& model, std::uint64_t seed) {
+InvarianceWorkload make_workload(const ModelInfo& model, std::uint64_t seed) {
   const int patch = model.facts.patch;
   const bool large = is_large(model);
-  Workload work;
+  InvarianceWorkload work;
   const std::pair<int, int> shapes[] = {// variates, length
                                         {1, 2 * patch},
                                         {2, patch + 1},
@@ -58,9 +58,10 @@ Workload make_workload(const ModelInfo& model, std::uint64_t seed) {
   return work;
 }
 
-// All forecasts of the workload with the series in this order, in one batch; the bits come back in
+// All forecasts of the workload with the series in this order, in one batch. Returns the bits in
 // the workload's own order.
-Bits forecast_bits(Runner& runner, const Workload& work, std::span<const std::size_t> order) {
+Bits forecast_bits(Runner& runner, const InvarianceWorkload& work,
+                   std::span<const std::size_t> order) {
   std::vector<Series> batch;
   for (const std::size_t i : order) batch.push_back(work.series[i]);
   Bits bits(work.series.size());
@@ -93,13 +94,13 @@ std::vector<std::size_t> shuffled_order(std::size_t size, std::uint64_t seed, in
 
 class Invariance {
  public:
-  Invariance(const VerifyOptions& options, const ModelInfo& model, Report& report)
+  Invariance(const VerifyOptions& options, const ModelInfo& model, VerifyReport& report)
       : options_(options), report_(report), work_(make_workload(model, options.seed)) {}
 
   void check_batch(Mode mode) {
     const std::string complaint = complaint_of([&] {
       const auto runner = options_.load(options_.model, engine_options(options_, mode));
-      // Each series alone: what everything else is compared with.
+      // Each series alone: everything else is compared with these.
       Bits alone(work_.series.size());
       for (std::size_t i = 0; i < work_.series.size(); ++i) {
         alone[i] = forecast_bits(*runner, work_, std::span(&i, 1))[i];
@@ -163,14 +164,12 @@ class Invariance {
     for (const Mode mode : optimised) {
       names += names.empty() ? "" : ", ";
       names += name_of(mode);
-      // A mode that did not run differs in everything.
+      // A mode that did not run counts as different in all numbers.
       different += num_different(baselines_[optimised[0]], baselines_[mode]);
     }
     const std::size_t values = num_values(baselines_[optimised[0]]);
-    Check check = measured_check(kName, static_cast<double>(different), 0,
-                                 fmt::format("{}; {} numbers", names, values));
-    check.passed = check.passed && values > 0;
-    report_.checks.push_back(std::move(check));
+    report_.checks.push_back(
+        equality_check(kName, different, values, fmt::format("{}; {} numbers", names, values)));
   }
 
  private:
@@ -189,8 +188,8 @@ class Invariance {
               fmt::format("{} series alone and in {} shuffled batches", alone.size(), kShuffles));
   }
 
-  // Engines that differ in one choice, each against the baseline. `choose` sets the choice and
-  // names it.
+  // Compares engines that differ in one option with the baseline. `choose` sets the option and
+  // returns its name.
   template <typename Choose>
   void compare_engines(Mode mode, const char* what, std::size_t count, const Choose& choose) {
     std::size_t different = 0;
@@ -215,22 +214,20 @@ class Invariance {
 
   void add_check(Mode mode, const char* what, std::size_t different, const std::string& compared) {
     const std::size_t values = num_values(baselines_[mode]);
-    Check check = measured_check(
-        name_for(mode, what), static_cast<double>(different), 0,
-        fmt::format("{} numbers differ; {}, {} numbers each", different, compared, values));
-    check.passed = check.passed && values > 0;  // two empty answers are equal, and prove nothing
-    report_.checks.push_back(std::move(check));
+    report_.checks.push_back(equality_check(
+        name_for(mode, what), different, values,
+        fmt::format("{} numbers differ; {}, {} numbers each", different, compared, values)));
   }
 
   const VerifyOptions& options_;
-  Report& report_;
-  Workload work_;
+  VerifyReport& report_;
+  InvarianceWorkload work_;
   std::map<Mode, Bits> baselines_;
 };
 
 }  // namespace
 
-void add_invariance_jobs(const VerifyOptions& options, const ModelInfo& model, Report& report,
+void add_invariance_jobs(const VerifyOptions& options, const ModelInfo& model, VerifyReport& report,
                          Jobs& jobs) {
   const auto invariance = std::make_shared<Invariance>(options, model, report);
   for (const Mode mode : options.modes) {

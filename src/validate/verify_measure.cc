@@ -17,12 +17,13 @@ constexpr int kShapeSamples = 3;
 
 // ---------------------------------------------------------------------------------------- workload
 
-Case shape_case(std::string what, Series series, int horizon) {
-  return {Subject::shapes, std::move(what), std::move(series), horizon};
+ProductionCase shape_case(std::string what, Series series, int horizon) {
+  return {ProductionSubject::shapes, std::move(what), std::move(series), horizon};
 }
 
-// Lengths around a patch, several variates, and every kind of series the engine takes.
-void add_shape_cases(int patch, int long_context, std::uint64_t seed, std::vector<Case>& cases) {
+// Lengths around a patch, several variates, and every kind of series the engine accepts.
+void add_shape_cases(int patch, int long_context, std::uint64_t seed,
+                     std::vector<ProductionCase>& cases) {
   const auto series = [seed](const char* id, int variates, int length) {
     return make_series(id, variates, length, seed);
   };
@@ -64,7 +65,7 @@ void add_shape_cases(int patch, int long_context, std::uint64_t seed, std::vecto
 
 // ----------------------------------------------------------------------------------------- running
 
-struct Running {
+struct MeasuredEngine {
   MeasurePlan plan;
   std::unique_ptr<Runner> runner;
   std::optional<PeakMemory> memory;
@@ -84,7 +85,7 @@ double bytes_per_weight(DType dtype) {
   return 4;
 }
 
-// What is wrong with a forecast, whatever its numbers ought to be; empty: nothing.
+// Why a forecast is malformed, independently of its values; empty: it is not.
 std::string malformed(const Forecast& forecast, const Series& series,
                       const ForecastOptions& options) {
   const std::size_t steps = std::size_t(series.num_variates) * options.horizon;
@@ -107,9 +108,9 @@ std::string malformed(const Forecast& forecast, const Series& series,
   return {};
 }
 
-void run_shapes(Running& running, Measured& measured) {
-  for (const Case& item : *running.plan.cases) {
-    if (item.subject != Subject::shapes) continue;
+void run_shapes(MeasuredEngine& running, ProductionRun& measured) {
+  for (const ProductionCase& item : *running.plan.cases) {
+    if (item.subject != ProductionSubject::shapes) continue;
     ++measured.num_shapes;
     const ForecastOptions options{.horizon = item.horizon,
                                   .num_samples = kShapeSamples,
@@ -126,8 +127,8 @@ void run_shapes(Running& running, Measured& measured) {
   }
 }
 
-void run_speed(Running& running, Measured& measured) {
-  const Case& item = running.plan.cases->front();
+void run_speed(MeasuredEngine& running, ProductionRun& measured) {
+  const ProductionCase& item = running.plan.cases->front();
   const ForecastOptions options{.horizon = item.horizon};
   measured.milliseconds = std::numeric_limits<double>::infinity();
   for (int run = 0; run <= kSpeedRuns; ++run) {
@@ -138,7 +139,7 @@ void run_speed(Running& running, Measured& measured) {
   }
 }
 
-void run_determinism(Running& running, int patch, Measured& measured) {
+void run_determinism(MeasuredEngine& running, int patch, ProductionRun& measured) {
   const std::uint64_t seed = running.plan.options->seed;
   const Series series = make_series("runs", 1, 2 * patch - 1, seed);
   const ForecastOptions exact{.horizon = patch};
@@ -156,7 +157,7 @@ void run_determinism(Running& running, int patch, Measured& measured) {
     if (run == 0) {
       first = std::move(bits);
       measured.compared_values = first.size();
-      running.runner->finish_warm_up();  // the same shapes from here on: no plan is left to make
+      running.runner->finish_warm_up();  // only the same shapes follow: no new plan is needed
     } else if (bits != first) {
       ++measured.differing_runs;
     }
@@ -165,28 +166,30 @@ void run_determinism(Running& running, int patch, Measured& measured) {
 
 }  // namespace
 
-std::vector<Case> production_cases(const ModelInfo& model, std::uint64_t seed) {
+std::vector<ProductionCase> production_cases(const ModelInfo& model, std::uint64_t seed) {
   const int patch = model.facts.patch;
   const bool large = is_large(model);
   const auto series = [seed](const char* id, int variates, int length) {
     return make_series(id, variates, length, seed);
   };
-  // The first two differ in nothing but their data: an answer that is the same for both does not
-  // come from a network. The first one is also what is timed.
-  std::vector<Case> cases;
-  cases.push_back({Subject::forward_pass, "8 patches", series("a", 1, 8 * patch - 1), patch});
-  cases.push_back({Subject::forward_pass, "8 other patches", series("b", 1, 8 * patch - 1), patch});
+  // The first two differ only in their data: equal answers do not come from a network. The first
+  // one is also timed.
+  std::vector<ProductionCase> cases;
   cases.push_back(
-      {Subject::forward_pass, "3 variates", series("c", 3, (large ? 2 : 5) * patch), patch});
+      {ProductionSubject::forward_pass, "8 patches", series("a", 1, 8 * patch - 1), patch});
+  cases.push_back(
+      {ProductionSubject::forward_pass, "8 other patches", series("b", 1, 8 * patch - 1), patch});
+  cases.push_back({ProductionSubject::forward_pass, "3 variates",
+                   series("c", 3, (large ? 2 : 5) * patch), patch});
   for (const char* id : {"d", "e", "f", "g"}) {
-    cases.push_back({Subject::autoregressive,
+    cases.push_back({ProductionSubject::autoregressive,
                      fmt::format("{} decoded patches", kAutoregressiveSteps),
                      series(id, 1, 4 * patch), (kAutoregressiveSteps + 1) * patch});
   }
-  constexpr std::pair<Subject, int> kContexts[] = {{Subject::context_16, 16},
-                                                   {Subject::context_32, 32},
-                                                   {Subject::context_48, 48},
-                                                   {Subject::context_64, 64}};
+  constexpr std::pair<ProductionSubject, int> kContexts[] = {{ProductionSubject::context_16, 16},
+                                                             {ProductionSubject::context_32, 32},
+                                                             {ProductionSubject::context_48, 48},
+                                                             {ProductionSubject::context_64, 64}};
   for (const auto& [subject, patches] : kContexts) {
     cases.push_back({subject, fmt::format("{} patches", patches),
                      make_series(fmt::format("context {}", patches), 1, patches * patch, seed),
@@ -196,10 +199,11 @@ std::vector<Case> production_cases(const ModelInfo& model, std::uint64_t seed) {
   return cases;
 }
 
-void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& measured,
+void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<ProductionRun>& measured,
                       Jobs& jobs) {
-  const auto running = std::make_shared<Running>(Running{plan, nullptr, std::nullopt});
-  // A step of the measurement: skipped once something has gone wrong.
+  const auto running =
+      std::make_shared<MeasuredEngine>(MeasuredEngine{plan, nullptr, std::nullopt});
+  // A step of the measurement; skipped after a failure.
   const auto add = [&](auto step) {
     jobs.push_back([running, measured, step] {
       if (!measured->complaint.empty()) return;
@@ -219,20 +223,20 @@ void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& 
     }
   });
   for (std::size_t i = 0; i < plan.cases->size(); ++i) {
-    add([i](Running& now, Measured& result) {
-      const Case& item = (*now.plan.cases)[i];
-      Measured::Answer& answer = result.answers.emplace_back();
+    add([i](MeasuredEngine& now, ProductionRun& result) {
+      const ProductionCase& item = (*now.plan.cases)[i];
+      TracedCase& answer = result.answers.emplace_back();
       answer.complaint =
           complaint_of([&] { answer.trace = now.runner->trace(item.series, item.horizon); });
     });
   }
-  if (plan.extent == Extent::everything) {
+  if (plan.extent == MeasureExtent::everything) {
     add(run_shapes);
     add(run_speed);
-    add([](Running& now, Measured& result) {
+    add([](MeasuredEngine& now, ProductionRun& result) {
       run_determinism(now, now.runner->model().facts.patch, result);
     });
-    add([](Running& now, Measured& result) {
+    add([](MeasuredEngine& now, ProductionRun& result) {
       const ModelInfo& model = now.runner->model();
       result.weights_megabytes = static_cast<double>(model.num_parameters) *
                                  bytes_per_weight(now.plan.engine.dtype) / kMegabyte;

@@ -1,4 +1,4 @@
-// Runs an engine over the production workload and keeps what it did; verify_production.cc judges.
+// Runs an engine over the production workload and records the results for verify_production.cc.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace toto::validate {
 
-enum class Subject {
+enum class ProductionSubject {
   forward_pass,
   autoregressive,
   context_16,
@@ -21,9 +21,9 @@ enum class Subject {
 };
 
 // One series whose trace is compared.
-struct Case {
-  Subject subject;
-  std::string what;  // in words, for a sentence
+struct ProductionCase {
+  ProductionSubject subject;
+  std::string what;  // description for messages
   Series series;
   int horizon = 0;
 };
@@ -31,39 +31,40 @@ struct Case {
 inline constexpr int kAutoregressiveSteps = 8;  // patches decoded after the first
 inline constexpr int kDeterminismRuns = 20;
 
-std::vector<Case> production_cases(const ModelInfo& model, std::uint64_t seed);
+std::vector<ProductionCase> production_cases(const ModelInfo& model, std::uint64_t seed);
 
-// What one engine did with the cases.
-struct Measured {
-  std::string complaint;  // why it could not be loaded or ran into an error beyond one case
-  struct Answer {
-    Trace trace;
-    std::string complaint;  // why there is no trace
-  };
-  std::vector<Answer> answers;          // as the cases
-  std::vector<std::string> bad_shapes;  // forecasts that failed or were malformed, in words
+struct TracedCase {
+  Trace trace;
+  std::string complaint;  // why there is no trace
+};
+
+// The results of one engine.
+struct ProductionRun {
+  std::string complaint;                // why it failed as a whole; empty: it did not
+  std::vector<TracedCase> answers;      // [case]
+  std::vector<std::string> bad_shapes;  // sentences about failed or malformed forecasts
   int num_shapes = 0;
-  double milliseconds = 0;  // the fastest of some forecasts
+  double milliseconds = 0;  // of the fastest of 5 forecasts
   int differing_runs = 0;   // of kDeterminismRuns - 1, by their bits
   std::size_t compared_values = 0;
-  std::optional<double> peak_megabytes;  // resident memory above what there was before loading
+  std::optional<double> peak_megabytes;  // resident memory above the level before loading
   double weights_megabytes = 0;          // of the parameters in the engine's dtype
   std::string kv_cache_name;
   std::int64_t replans = 0;
 };
 
-enum class Extent { traces, everything };
+enum class MeasureExtent { traces, everything };
 
-// Adds the jobs that fill `measured`. What the engine fails at goes into it; with `required`, for
-// the yardsticks, an engine that cannot be loaded ends the run.
+// Adds the jobs that fill `measured`, errors of the engine included. With `required`, for the
+// engines that others are compared with, a failure to load ends the run.
 struct MeasurePlan {
   const VerifyOptions* options;
   EngineOptions engine;
-  std::shared_ptr<const std::vector<Case>> cases;
-  Extent extent = Extent::everything;
+  std::shared_ptr<const std::vector<ProductionCase>> cases;
+  MeasureExtent extent = MeasureExtent::everything;
   bool required = false;
 };
-void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<Measured>& measured,
+void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<ProductionRun>& measured,
                       Jobs& jobs);
 
 }  // namespace toto::validate

@@ -15,7 +15,7 @@ bool is_matrix(const io::TensorInfo& tensor) {
   return floats && tensor.shape.size() >= 2 && tensor.num_elements() > 0;
 }
 
-// Ends at the first other number, so that of a sound model next to nothing is read.
+// Stops at the first other number: of an intact model almost nothing is read.
 bool is_zero(const io::Safetensors& file, const io::TensorInfo& tensor) {
   std::array<float, 4096> some;
   const std::uint64_t count = tensor.num_elements();
@@ -45,7 +45,7 @@ std::vector<std::string> zero_warnings(const std::string& folder) {
   constexpr std::size_t kNamed = 8;
   const std::size_t named = std::min(names.size(), kNamed);
   return {fmt::format(
-      "{} weight matri{} nothing but zeros: {}{}; expected numbers: a layer was lost, or the file "
+      "{} weight matri{} only zeros: {}{}; expected other numbers: a layer was lost, or the file "
       "is damaged",
       names.size(), names.size() == 1 ? "x holds" : "ces hold",
       fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "),

@@ -1,5 +1,4 @@
-// Weights that were lost without a trace: a network computes with zeros as readily as with anything
-// else, every mode alike.
+// Finds weights that were lost: zeros cause no error, and all modes agree on them.
 #pragma once
 
 #include <string>
@@ -7,11 +6,10 @@
 
 namespace toto::validate {
 
-// The names of the matrices of a model folder that hold nothing but zeros. Errors are those of
-// reading the model.
+// The names of a model's matrices that are all zeros. Errors as for reading the model.
 std::vector<std::string> zero_matrices(const std::string& folder);
 
-// A sentence about them, or none.
+// One sentence that names them, or nothing.
 std::vector<std::string> zero_warnings(const std::string& folder);
 
 }  // namespace toto::validate

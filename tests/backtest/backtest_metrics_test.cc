@@ -1,4 +1,4 @@
-// Figures of returns, trades and forecasts against answers worked out on paper and Boost.Math.
+// Figures of returns, trades and forecasts, compared with hand calculations and Boost.Math.
 #include <gtest/gtest.h>
 
 #include <boost/math/distributions/students_t.hpp>
@@ -13,8 +13,6 @@
 
 namespace toto::backtest {
 namespace {
-
-constexpr double kExact = 1e-12;
 
 Simulation from_returns(const std::vector<double>& returns) {
   Simulation simulation;
@@ -80,7 +78,7 @@ TEST(TradingMetrics, TheRollingSharpeLooksBackOnly) {
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
-TEST(TradingMetrics, UndefinedIsUndefined) {
+TEST(TradingMetrics, UndefinedFiguresAreNan) {
   const TradingMetrics idle = trading_metrics(from_returns({0, 0, 0}), 252);
   EXPECT_EQ(idle.volatility, 0);
   EXPECT_EQ(idle.total_return, 0);

@@ -1,4 +1,4 @@
-"""Recomputes the tables of report.html that stand in no other file: monthly returns, cost sweep, decision lag.
+"""Recomputes the tables of report.html that no other file has: monthly returns, cost sweep, decision lag.
 
 Used by backtest_check.py, whose replay of the strategies it takes. The page rounds to 0.01 or 0.1 of a per cent; so does
 this.

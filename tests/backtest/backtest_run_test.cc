@@ -1,5 +1,5 @@
-// The walk forward as a whole: which bars, which contexts, what an oracle earns, what the
-// no-lookahead proof catches, and forecasts that are made once and kept.
+// The walk forward: target bars, contexts, the earnings of an oracle, the no-lookahead proof, and
+// the cache of forecasts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ tables::Bars random_bars(unsigned seed, std::size_t count, const std::string& sy
   return make_bars(rows, symbol);
 }
 
-// Knows bar decision + ahead: perfect foresight for the lag of the run, or less honest things.
+// Knows bar decision + ahead: perfect foresight if that is the lag of the run.
 class Oracle final : public ForecastSource {
  public:
   explicit Oracle(std::size_t ahead) : ahead_(ahead) {}
@@ -100,7 +100,7 @@ TEST(Plan, TargetBarsAreTheLastOnesOrThoseOfAPeriod) {
   io::expect_error(ErrorCode::invalid_argument, {"\"soon\""}, [] { parse_bound("soon"); });
 }
 
-TEST(Plan, ADayAsTheLastTimeIsTheWholeDay) {
+TEST(Plan, ABoundWithoutClockIsTheWholeDay) {
   tables::Bars hours = random_bars(1, 200);
   for (std::size_t i = 0; i < hours.size(); ++i) {
     hours.times[i] = hours.times[0] + static_cast<tables::Ticks>(i) * tables::kHour;
@@ -113,7 +113,7 @@ TEST(Plan, ADayAsTheLastTimeIsTheWholeDay) {
   EXPECT_EQ(plan_run(std::vector<tables::Bars>{hours}, options).symbols[0].count, 6u);
 }
 
-TEST(Plan, ThirtyTwoPointsAreEnoughAtTheFirstDecision) {
+TEST(Plan, RequiresThirtyTwoPointsAtTheFirstDecision) {
   // 43 bars, 10 windows: the first target is bar 33, decided after bar 32: 32 changes.
   BacktestSpec options;
   options.windows = 10;
@@ -140,7 +140,7 @@ TEST(Plan, ThirtyTwoPointsAreEnoughAtTheFirstDecision) {
   EXPECT_EQ(plan_run(std::vector<tables::Bars>{random_bars(1, 1)}, options).skipped.size(), 1u);
 }
 
-TEST(Plan, AnnualFiguresRestOnTheBarsAYearAskedFor) {
+TEST(Plan, AnnualFiguresUseTheGivenBarsPerYear) {
   BacktestSpec options;
   const std::vector<tables::Bars> bars = {random_bars(1, 100)};
   EXPECT_EQ(plan_run(bars, options).symbols[0].bars_per_year, 365);
@@ -150,7 +150,7 @@ TEST(Plan, AnnualFiguresRestOnTheBarsAYearAskedFor) {
   EXPECT_DOUBLE_EQ(plan_run(bars, options).symbols[0].rules.costs.borrow, 0.01);
 }
 
-TEST(Plan, AFillAtTheCloseOfTheDecisionIsWarnedOf) {
+TEST(Plan, WarnsOfFillsAtTheCloseOfTheDecision) {
   BacktestSpec options;
   EXPECT_EQ(fill_warning(options), "");
   options.fill_at_close = true;
@@ -322,9 +322,9 @@ TEST_F(EngineSourceTest, EqualContextsAreForecastOnceAndBatchesChangeNothing) {
   }
 }
 
-// The model's patch is 8 points: from the ninth window on every context goes on where that of eight
-// windows before ended.
-TEST_F(EngineSourceTest, LaterWindowsGoOnWhereEarlierOnesEndedWithTheSameBits) {
+// The model's patch is 8 points: from the ninth window on every context continues the one of eight
+// windows before.
+TEST_F(EngineSourceTest, ChainedWindowsGiveTheSameBits) {
   const std::vector<tables::Bars> bars = {random_bars(10, 200, "A"), random_bars(11, 150, "B")};
   BacktestSpec options;
   options.windows = 60;
@@ -344,12 +344,12 @@ TEST_F(EngineSourceTest, LaterWindowsGoOnWhereEarlierOnesEndedWithTheSameBits) {
         EXPECT_EQ(forecasts(plan.symbols, cache), expected);
         EXPECT_EQ(computed_, 2 * 60 * 4u);
         EXPECT_EQ(patches_.computed + patches_.reused, all);
-        // 8 of 60 windows begin anew, 52 compute one patch.
+        // 8 of 60 windows start from the beginning, 52 compute one patch.
         EXPECT_LT(patches_.computed, all / 4) << all;
       }
     }
   }
-  // A window that slides has nothing to go on from.
+  // A sliding window has nothing to continue.
   options_ = {};
   options_.forecast.max_context = 64;
   options.lag = 1;
@@ -362,7 +362,7 @@ TEST_F(EngineSourceTest, LaterWindowsGoOnWhereEarlierOnesEndedWithTheSameBits) {
   EXPECT_EQ(forecasts(plan.symbols, other), sliding);
 }
 
-TEST_F(EngineSourceTest, ChangesCanBeShownToTheNetworkInPercent) {
+TEST_F(EngineSourceTest, ReturnScaleIsAppliedAndRemoved) {
   const std::vector<tables::Bars> bars = {random_bars(12, 80)};
   BacktestSpec options;
   options.windows = 1;
@@ -382,14 +382,14 @@ TEST_F(EngineSourceTest, ChangesCanBeShownToTheNetworkInPercent) {
     const double last = bars[0].close[78];
     EXPECT_EQ(close.point, transform == Transform::pct ? last * (1 + median / 100)
                                                        : last * elementary::exp(median / 100));
-    // The network's smallest scale no longer dwarfs the changes.
+    // The changes are no longer small compared to the network's smallest scale.
     options_.return_scale = 1;
     const TargetForecast wide = forecasts(plan.symbols, cache)[0][0][0];
     EXPECT_LT(close.quantiles[8] - close.quantiles[0], (wide.quantiles[8] - wide.quantiles[0]) / 3);
   }
 }
 
-TEST_F(EngineSourceTest, TheDiskKeepsForecastsAndTrustsNoDamagedOne) {
+TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {
   const std::vector<tables::Bars> bars = {random_bars(9, 80)};
   BacktestSpec options;
   options.windows = 5;
@@ -427,7 +427,7 @@ TEST_F(EngineSourceTest, TheDiskKeepsForecastsAndTrustsNoDamagedOne) {
   EXPECT_NE(cache_setting(engine_, options_), setting);
 }
 
-TEST_F(EngineSourceTest, AFolderThatCannotBeWrittenCostsOnlyTheCache) {
+TEST_F(EngineSourceTest, AReadOnlyFolderOnlyDisablesTheCache) {
   io::put(folder_ / "file", "x");
   ForecastCache cache(folder_ / "file/inside", "setting");
   const std::array<std::pair<ContextKey, RawForecast>, 1> entries = {{{{1, 2}, {3.0f}}}};

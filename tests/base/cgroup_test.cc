@@ -1,5 +1,5 @@
 // Limits of control groups, read from made-up /proc and /sys folders.
-#include "base/cgroup.h"
+#include "base/machine.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class CgroupTest : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
-TEST_F(CgroupTest, NothingThereLimitsNothing) {
+TEST_F(CgroupTest, NoFilesMeanNoLimits) {
   EXPECT_FALSE(limits().cores.has_value());
   EXPECT_FALSE(limits().memory_bytes.has_value());
   group("0::/\n");
@@ -34,13 +34,13 @@ TEST_F(CgroupTest, NothingThereLimitsNothing) {
   EXPECT_FALSE(limits().memory_bytes.has_value());
 }
 
-TEST_F(CgroupTest, AContainerSeesItsGroupAtTheTop) {
+TEST_F(CgroupTest, ReadsTheRootGroupInAContainer) {
   group("0::/\n");
   file("sys/fs/cgroup/cpu.max", "150000 100000\n");
   EXPECT_EQ(limits().cores, 1.5);
 }
 
-TEST_F(CgroupTest, ACachedFileIsFreeMemory) {
+TEST_F(CgroupTest, CountsPageCacheAsFree) {
   group("0::/\n");
   file("sys/fs/cgroup/memory.max", "1000\n");
   file("sys/fs/cgroup/memory.current", "900\n");
@@ -51,7 +51,7 @@ TEST_F(CgroupTest, ACachedFileIsFreeMemory) {
   EXPECT_EQ(limits().memory_bytes, 0U);
 }
 
-TEST_F(CgroupTest, TheStrictestGroupAboveCounts) {
+TEST_F(CgroupTest, TakesTheStrictestParent) {
   group("0::/user.slice/job.service\n");
   file("sys/fs/cgroup/user.slice/job.service/cpu.max", "400000 100000\n");
   file("sys/fs/cgroup/user.slice/cpu.max", "200000 100000\n");
@@ -63,7 +63,7 @@ TEST_F(CgroupTest, TheStrictestGroupAboveCounts) {
   EXPECT_EQ(limits().memory_bytes, 100U);
 }
 
-TEST_F(CgroupTest, VersionOneHasAFolderForEachController) {
+TEST_F(CgroupTest, ReadsVersionOneControllers) {
   group("9:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n");
   file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
@@ -77,7 +77,7 @@ TEST_F(CgroupTest, VersionOneHasAFolderForEachController) {
   EXPECT_EQ(limits().memory_bytes, 500U);
 }
 
-TEST_F(CgroupTest, NonsenseLimitsNothing) {
+TEST_F(CgroupTest, IgnoresMalformedFiles) {
   group("garbage\n0:\n::\n0::relative\n7:cpu:\n");
   file("sys/fs/cgroup/cpu.max", "100 0\n");
   EXPECT_FALSE(limits().cores.has_value());

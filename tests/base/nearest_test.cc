@@ -1,4 +1,4 @@
-// What somebody probably meant, and when nothing is near enough to say so.
+// Suggestions for misspelt names, and cases without one.
 #include "base/nearest.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string nearest_option(std::string_view word) {
   return std::string(nearest_name(word, kOptions).value_or("none"));
 }
 
-TEST(NearestName, FindsSlipsOfTheFinger) {
+TEST(NearestName, FindsTypingErrors) {
   EXPECT_EQ(nearest_option("--horizn"), "--horizon");    // left out
   EXPECT_EQ(nearest_option("--horizzon"), "--horizon");  // added
   EXPECT_EQ(nearest_option("--horison"), "--horizon");   // changed
@@ -31,13 +31,13 @@ TEST(NearestName, FindsSlipsOfTheFinger) {
   EXPECT_EQ(nearest_name("make_model", kCommands), "make-model");
 }
 
-TEST(NearestName, FindsTheOnlyNameThatBeginsSo) {
+TEST(NearestName, FindsAUniquePrefix) {
   EXPECT_EQ(nearest_option("--quant"), "--quantiles");
   EXPECT_EQ(nearest_option("--h"), "none") << "two begin so";
   EXPECT_EQ(nearest_name("fore", kCommands), "forecast");
 }
 
-TEST(NearestName, KeepsSilentWhereNothingIsNear) {
+TEST(NearestName, ReturnsNothingWithoutANearName) {
   for (const char* word : {"--bogus", "--x", "-", "--", "", "horizontal-lines"}) {
     EXPECT_EQ(nearest_option(word), "none") << word;
   }
@@ -47,7 +47,7 @@ TEST(NearestName, KeepsSilentWhereNothingIsNear) {
   EXPECT_EQ(did_you_mean("verfy", kCommands), "; did you mean verify?");
 }
 
-TEST(NearestName, HelpsWithChoices) {
+TEST(NearestName, SuggestsChoices) {
   const auto sentence = [](const auto& parse, std::string_view name) -> std::string {
     try {
       parse(name);

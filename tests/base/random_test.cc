@@ -32,7 +32,7 @@ TEST(Philox, KnownAnswersAlsoAtRunTime) {
   EXPECT_EQ(philox4x32({pi[0], pi[1], pi[2], pi[3]}, {pi[4], pi[5]}), expected);
 }
 
-TEST(DrawKey, LayoutIsTheDocumentedOne) {
+TEST(DrawKey, HasTheDocumentedLayout) {
   const DrawKey draw{.seed = 0x1122334455667788,
                      .stream = 0x99aabbccddeeff00,
                      .variate = 0xabcdef,

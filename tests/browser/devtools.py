@@ -1,4 +1,4 @@
-"""A headless Chromium driven through its own debugging pipe; the standard library is enough.
+"""A headless Chromium driven through its debugging pipe, with the standard library only.
 
 No port, no driver, no network: commands go to the browser's descriptor 3, answers and events come
 from its descriptor 4, each a JSON text with a NUL behind it.
@@ -31,7 +31,7 @@ def command():
 
 
 def high(descriptor):
-    """The same descriptor under a number that 3 and 4 cannot collide with."""
+    """The same descriptor under another number than 3 and 4."""
     copy = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return copy
@@ -67,7 +67,7 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def pump(self, patience):
-        """Takes in what has arrived, waiting for something up to `patience` seconds."""
+        """Reads what has arrived; waits up to `patience` seconds for it."""
         if not select.select([self.inp], [], [], patience)[0]:
             return
         data = os.read(self.inp, 1 << 20)
@@ -105,7 +105,7 @@ class Browser:
 
 
 class Page:
-    """One tab, with everything it asked for and complained about."""
+    """One tab, with its requests and console errors."""
 
     def __init__(self, browser, width, height, dark, touch):
         self.browser = browser
@@ -155,13 +155,13 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, script, patience=PATIENCE):
-        """Until the expression is true; its value."""
+        """Waits until the expression is true; returns its value."""
         until = time.monotonic() + patience
         while True:
             try:
                 value = self.run(script)
             except RuntimeError as error:
-                if "context" not in str(error).lower():  # a page on its way to another has none
+                if "context" not in str(error).lower():  # absent while the page navigates
                     raise
                 value = None
             if value:
@@ -207,7 +207,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def choose(self, selector, value):
-        """As a person would set a field: the value, then the events."""
+        """Sets a field as a user does: the value, then the events."""
         self.run(
             f"(() => {{ const field = document.querySelector({json.dumps(selector)}); field.value = {json.dumps(value)};"
             "for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind, {bubbles: true})); })()"

@@ -78,7 +78,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("toto-mini", page.text("#engine"))
         self.assertEqual(page.run("document.querySelectorAll('#plot .t-band').length"), 2)
         self.assertEqual(page.run("document.querySelectorAll('#values tbody tr').length"), 24)
-        # Bars go on after holidays: the first step is the first weekday after the last bar.
+        # Bars continue after holidays: the first step is the first weekday after the last bar.
         self.assertEqual(page.text("#values tbody tr td"), "2026-08-06")
         # The pointer reads values and bands, with their dates.
         box = page.place("#plot")
@@ -152,7 +152,7 @@ class PageTest(unittest.TestCase):
             path.write_text(small_table(60), encoding="utf-8")
             page.upload("#file", path)
             page.wait("document.querySelector('#subtitle').textContent.includes('chosen.csv')")
-        # Refusals are shown to the person and, as failed requests, on the console: nothing else is.
+        # Refusals are shown to the user and, as failed requests, on the console; nothing else is.
         self.assertTrue(all("400" in problem for problem in page.problems), page.problems)
 
     def test_sliders_request_quantiles_and_files_can_be_saved(self):
@@ -170,7 +170,7 @@ class PageTest(unittest.TestCase):
             saved = {}
             for kind in ("csv", "svg", "png"):
                 page.click(f"#save-{kind}")
-                until = time.monotonic() + 30
+                until = time.monotonic() + devtools.PATIENCE
                 while not (path := Path(folder) / f"AAPL_close_forecast.{kind}").exists() and time.monotonic() < until:
                     self.browser.pump(0.03)
                 saved[kind] = path.read_bytes()
@@ -190,13 +190,13 @@ class PageTest(unittest.TestCase):
         page.click("#backtest-run")
         page.wait("document.querySelector('#backtest-state').textContent.startsWith('Done')")
         self.assertIn("AAPL", page.text("#backtest-state"))
-        until = time.monotonic() + 30
+        until = time.monotonic() + devtools.PATIENCE
         while "Strategies against buy-hold" not in (text := page.frame_text()) and time.monotonic() < until:
             self.browser.pump(0.05)
         self.assertIn("Strategies against buy-hold", text)
         self.assertIn("No lookahead", text)
         self.keep(page, "backtest")
-        self.check_clean(page)  # the report's own style and script are admitted, too
+        self.check_clean(page)  # the report's own style and script are allowed too
         page.choose("#windows", "0")
         page.click("#backtest-run")
         page.wait("!document.querySelector('#backtest-error').hidden")
@@ -232,7 +232,7 @@ class PageTest(unittest.TestCase):
         page.click("#mode-switch")  # no key was given to this server
         page.wait("document.querySelector('#mode-state').textContent.includes('--api-key')")
         self.keep(page, "status-refused")
-        if SCREENSHOTS:  # some life in it
+        if SCREENSHOTS:  # some load for the charts
             page.run("document.querySelector('#mode-state').textContent = ''")
             page.resize(1280, 590)
             for number in range(20):
@@ -265,7 +265,7 @@ class PageTest(unittest.TestCase):
         self.assertLessEqual(page.run("begun") - before, 3)
         page.wait(f"begun > {before}")
 
-    def test_a_key_that_was_declined_is_not_asked_for_again(self):
+    def test_a_declined_key_is_not_requested_again(self):
         page = self.open(self.locked_service, path="/#status")
         page.wait("document.querySelector('#key-dialog').open")
         page.click("#key-cancel")
@@ -281,7 +281,7 @@ class PageTest(unittest.TestCase):
         requests = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/status')).length"
         page.wait(f"{requests} > {page.run(requests)}")
 
-    def test_the_last_choice_is_shown_whatever_arrives_last(self):
+    def test_the_last_choice_is_shown_in_any_order_of_answers(self):
         page = self.open_with_forecast()
         # The answer with the next table is held back until release() is called.
         page.run(
@@ -297,7 +297,7 @@ class PageTest(unittest.TestCase):
         page.wait(FORECAST_SHOWN)
         self.assertIn("AirPassengers", page.text("#subtitle"))
         self.assertIn("36 steps", page.text("#subtitle"))
-        # A slider moved meanwhile neither ends the reading nor brings the old table back.
+        # Moving a slider now neither stops the reading nor restores the old table.
         page.run("window.hold = true")
         page.choose("#sample", "BTCUSD")
         page.wait("!window.hold")
@@ -341,7 +341,7 @@ class PageTest(unittest.TestCase):
         page.wait("document.querySelector('#engine').textContent.includes('default')")
         self.assertTrue(all("401" in problem for problem in page.problems), page.problems)
 
-    def test_the_keyboard_is_enough(self):
+    def test_the_page_works_with_the_keyboard_alone(self):
         page = self.open_with_forecast()
         order = []
         for _ in range(40):
@@ -365,7 +365,7 @@ class PageTest(unittest.TestCase):
             "plot",
         ):
             self.assertIn(name, order)
-        # Focus is visible, the chart speaks.
+        # Focus is visible, the chart announces values.
         self.assertIn("solid", page.run("getComputedStyle(document.activeElement).outlineStyle"))
         self.assertIn("6 Aug 2026: Median", page.run("plot.getAttribute('aria-valuetext')"))
         page.key("ArrowRight")
@@ -399,7 +399,7 @@ class PageTest(unittest.TestCase):
         page.wait(
             "!document.querySelector('#status').hidden && document.querySelector('#cards').textContent.includes('p99')"
         )
-        # Everything a person can operate has a name.
+        # Every control has a name.
         nameless = page.run(
             "[...document.querySelectorAll('button, input, select, iframe, [tabindex]')].filter(item =>"
             "!(item.textContent.trim() || item.labels?.length || item.ariaLabel || item.title)).map(item => item.outerHTML)"

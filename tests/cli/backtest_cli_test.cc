@@ -74,8 +74,8 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
         "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
-  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars a year")) << result.out;
-  EXPECT_TRUE(has(report, "AAA: stock, 252 bars a year"));
+  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars per year")) << result.out;
+  EXPECT_TRUE(has(report, "AAA: stock, 252 bars per year"));
 }
 
 TEST_F(BacktestTest, TheReportAsksForNothingFromAnywhere) {
@@ -99,7 +99,7 @@ TEST_F(BacktestTest, SeveralSymbolsAreSummedUp) {
   bars("BBB.csv", 120, 2);
   const Result result = backtest({"AAA.csv", "BBB.csv", "--windows", "10", "--no-lag-test"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars a year")) << result.out;
+  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars per year")) << result.out;
   EXPECT_TRUE(has(result.out, "2 symbols")) << result.out;
   EXPECT_TRUE(has(result.out, "portfolio")) << result.out;
   const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");
@@ -277,7 +277,7 @@ TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
   refused("windows = many\n", "line 1: windows is \"many\"", "whole number");
   refused("transform = sqrt\n", "line 1: transform", "pct, log or price");
   refused("threads = 0\n", "line 1: threads", "whole number");
-  refused("tune_offsets = maybe\n", "tune_offsets", "true or false");
+  refused("tune_offsets = maybe\n", "tune_offsets", "1 or 0");
   refused("{\"windows\": 5, \"fee_bp\": 1}", "no setting \"fee_bp\"", "did you mean fee_bps?");
   refused("{\"windows\": 5", "bad.conf", "");
   expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--settings", "gone.conf"});
@@ -341,7 +341,7 @@ TEST_F(BacktestTest, AnInterruptedRunGoesOnWhereItStopped) {
                                           "500",      "--no-lag-test", "--progress"};
   const Environment cache = {{"TOTO_CACHE_DIR", path("cache")}};
   const Running running = start(words, cache);
-  while (!fs::exists(path("cache/forecasts")) && kill(running.pid(), 0) == 0) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return fs::exists(path("cache/forecasts")); }));
   kill(running.pid(), SIGINT);
   const Result stopped = running.wait();
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
@@ -473,7 +473,7 @@ TEST_F(CompareTest, OnlyTheTotalReturnGates) {
 TEST_F(CompareTest, WhatIsMissingFails) {
   results("a.json", symbol("S", "0.1"));
   results("b.json", symbol("S", "0.1") + "," + symbol("T", "0.1"));
-  EXPECT_EQ(gate(), 1) << "T stands in B alone";
+  EXPECT_EQ(gate(), 1) << "only B has T";
   results("a.json", "");
   results("b.json", "");
   EXPECT_EQ(gate(), 1) << "nothing to compare";

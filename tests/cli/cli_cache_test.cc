@@ -90,7 +90,7 @@ TEST_F(CacheTest, TheFolderIsChosenByFlagThenVariableThenConvention) {
   EXPECT_EQ(run(words(), {{"HOME", path("home")}}).exit_code, 0);
   EXPECT_TRUE(fs::exists(path("home/.cache/toto/weights")));
   expect_right(run(words(), {{"HOME", ""}}));
-  expect_refusal(2, {"--cache-dir is empty"}, words({"--cache-dir", ""}));
+  expect_refusal(2, {"--cache-dir is \"\", expected a folder"}, words({"--cache-dir", ""}));
   EXPECT_TRUE(has(run({"forecast", "--help"}).out, "--no-cache"));
   EXPECT_TRUE(has(run({"bench", "--help"}).out, "--cache-dir"));
 }
@@ -122,7 +122,7 @@ TEST_F(CacheTest, ADamagedEntryIsOneWarning) {
   expect_right(forecast());
 }
 
-TEST_F(CacheTest, EightProcessesAtOnceOnAColdCache) {
+TEST_F(CacheTest, EightProcessesShareAColdCache) {
   for (int round = 0; round < 3; ++round) {
     fs::remove_all(cache_);
     std::vector<Running> all;
@@ -204,7 +204,7 @@ TEST_F(CacheTest, DoctorAndInspectShowIt) {
   EXPECT_TRUE(has(doctor.out, fmt::format("{} (TOTO_CACHE_DIR), 1 packed models, {:.1f} MB", cache_,
                                           static_cast<double>(bytes) / 1e6)))
       << doctor.out;
-  EXPECT_TRUE(has(run({"doctor", "--no-cache"}, environment).out, "left aside by --no-cache"));
+  EXPECT_TRUE(has(run({"doctor", "--no-cache"}, environment).out, "ignored because of --no-cache"));
   const Result homeless = run({"doctor"}, {{"HOME", ""}});
   EXPECT_TRUE(has(homeless.out, "none: HOME is not set")) << homeless.out;
   const io::Json json = json_of(run({"inspect", "model", "--json", "-"}, environment));

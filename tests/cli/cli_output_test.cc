@@ -62,7 +62,7 @@ TEST_F(OutputTest, OldFilesSurviveAFailure) {
   EXPECT_TRUE(contents_of(path("out.csv")).starts_with("unique_id"));
 }
 
-TEST_F(OutputTest, PathsThatCannotBeWrittenAreRefusedAtOnce) {
+TEST_F(OutputTest, UnwritablePathsAreRefusedBeforeAnyWork) {
   for (const char* option : {"--output", "--json", "--plot"}) {
     const std::string extension = option == std::string("--plot") ? ".svg" : ".json";
     const std::string inside = "in.csv/x" + extension;
@@ -71,8 +71,8 @@ TEST_F(OutputTest, PathsThatCannotBeWrittenAreRefusedAtOnce) {
   std::filesystem::create_directory(path("folder.json"));
   expect_refusal(2, {"folder.json", "Is a directory"},
                  {"forecast", "in.csv", "--output", "folder.json"});
-  expect_refusal(2, {"no file name"}, {"forecast", "in.csv", "--json", ""});
-  expect_refusal(2, {"\"new/\"", "no file name"}, {"forecast", "in.csv", "--json", "new/"});
+  expect_refusal(2, {"not a file name"}, {"forecast", "in.csv", "--json", ""});
+  expect_refusal(2, {"\"new/\"", "not a file name"}, {"forecast", "in.csv", "--json", "new/"});
 }
 
 TEST_F(OutputTest, NothingReadOrWrittenIsOverwritten) {
@@ -124,12 +124,16 @@ TEST_F(OutputTest, ReadOnlyFolder) {
   namespace fs = std::filesystem;
   fs::permissions(folder_.path(),
                   fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::copy(TOTO_SOURCE_DIR "/models/toto-mini", path("model"));
+  fs::permissions(path("model"), fs::perms::others_read | fs::perms::others_exec,
+                  fs::perm_options::add);
   fs::create_directory(path("closed"));
   put(path("closed/out.json"), "old");
   fs::permissions(path("closed"), fs::perms::owner_read | fs::perms::owner_exec |
                                       fs::perms::others_read | fs::perms::others_exec);
   for (const char* name : {"closed/new.json", "closed/out.json", "closed/deep/new.json"}) {
-    const Result result = start({"forecast", "in.csv", "--output", name}, {}, {}, true).wait();
+    const Result result =
+        start({"forecast", "in.csv", "--model", "model", "--output", name}, {}, {}, true).wait();
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_TRUE(has(error_line(result), "Permission denied")) << result.err;
   }
@@ -143,7 +147,7 @@ TEST_F(OutputTest, ClosedAndFullStandardOutput) {
       "${PIPESTATUS[0]}");
   EXPECT_EQ(head.out, "{\n0\n") << head.err;
   EXPECT_EQ(count(head.err, "error"), 0u) << head.err;
-  // What goes to files is complete even if nobody reads the rest.
+  // What goes to files is complete even if the rest is not read.
   const Result both = shell("toto forecast in.csv --json - --output out.csv | true");
   EXPECT_TRUE(contents_of(path("out.csv")).starts_with("unique_id")) << both.err;
   const Result closed = shell("toto forecast in.csv >&-; echo $?");

@@ -71,7 +71,7 @@ TEST_F(StreamTest, AFolderIsReadByName) {
   in_folder("d/below/e.csv", "no table");
   const Result result = forecast({"d", "--json", "-"});
   EXPECT_EQ(ids_of(json_of(result)), (Ids{"C/s2", "a/a", "a/b", "b", "long"}));
-  EXPECT_TRUE(has(result.err, "d/a.csv: wide CSV")) << result.err;
+  EXPECT_TRUE(has(result.err, "d/a.csv: 2 daily series of 40 points")) << result.err;
   EXPECT_TRUE(has(result.err, "\nd: 4 files, 5 series\n")) << result.err;
   EXPECT_EQ(ids_of(answer({"d/"})).size(), 5U);
   // One file in a folder is called as it would be among others.
@@ -130,7 +130,7 @@ TEST_F(StreamTest, TheSameBitsAsOneByOne) {
     EXPECT_EQ(at(in_batch, "id").string, fmt::format("f{:03}", i));
     EXPECT_EQ(numbers_of(in_batch), numbers_of(at(alone, "series").array.at(0))) << i;
   }
-  // All outputs at once, each complete.
+  // All outputs of one run, each complete.
   ASSERT_EQ(forecast({"d", "--output", "out.csv", "--json", "out.json"}).exit_code, 0);
   const std::string csv = contents_of(path("out.csv"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 3 * kFiles);
@@ -162,7 +162,7 @@ TEST_F(StreamTest, RowsOfALongTableMayBeMixed) {
   EXPECT_EQ(ids_of(answer({"sorted.csv", "mixed.csv"})).size(), 6U);
 }
 
-TEST_F(StreamTest, AnAnswerBesideTheDataIsNoDataOfTheNextRun) {
+TEST_F(StreamTest, AnOutputNextToTheDataIsNotReadByTheNextRun) {
   in_folder("d/a.csv", column(40, 1));
   for (int run_number = 0; run_number < 2; ++run_number) {
     ASSERT_EQ(forecast({"d", "--output", "d/out.csv", "--json", "d/out.jsonl"}).exit_code, 0);
@@ -259,7 +259,7 @@ TEST_F(StreamTest, AnInterruptLeavesTheOldFile) {
   file("out.csv", "old");
   const Running running = start(
       {"forecast", "d", "--horizon", "40", "--samples", "50", "--output", "out.csv", "--progress"});
-  for (int i = 0; i < 6000 && !has(running.err_so_far(), "forecast: "); ++i) usleep(10'000);
+  EXPECT_TRUE(testing::eventually([&] { return has(running.err_so_far(), "forecast: "); }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

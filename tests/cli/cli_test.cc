@@ -1,5 +1,5 @@
 // The command as a whole: help, wrong usage, settings and their variables, what the shell sees.
-#include "cli_fixture.h"
+#include "settings_fixture.h"
 
 #include "base/threads.h"
 
@@ -33,8 +33,16 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExampleAndTakesJson) {
   }
 }
 
+TEST_F(CliTest, HelpAndVersionAreAlsoCommands) {
+  EXPECT_EQ(run({}).out, run({"--help"}).out);
+  EXPECT_EQ(run({}).exit_code, 0);
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "eval"}).out, run({"eval", "--help"}).out);
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  expect_refusal(2, {"unknown command \"forcast\"", "forecast"}, {"help", "forcast"});
+}
+
 TEST_F(CliTest, WrongUsageIsOneSentence) {
-  expect_refusal(2, {"subcommand is required", "toto --help"}, {});
   expect_refusal(2, {"unknown command \"forcast\"", "forecast, "}, {"forcast"});
   expect_refusal(2, {"INPUT is required", "toto forecast --help"}, {"forecast"});
   expect_refusal(2, {"--bogus"}, {"forecast", "x.csv", "--bogus"});
@@ -65,23 +73,6 @@ TEST_F(CliTest, NearMissesAreNamed) {
   const std::string far = error_line(run({"forecast", "x.csv", "--bogus"}));
   EXPECT_EQ(far, "error: unknown option \"--bogus\"; see `toto forecast --help`\n");
 }
-
-class SettingsTest : public CliTest {
- protected:
-  void SetUp() override { file("in.csv", wide_csv(40)); }
-  Result forecast(std::vector<std::string> more, const Environment& environment = {}) {
-    std::vector<std::string> words = {"forecast", "in.csv", "--horizon", "3", "--json", "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words, environment);
-  }
-  std::string mode(const Environment& environment, std::vector<std::string> more = {}) {
-    return at(at(json_of(forecast(std::move(more), environment)), "engine"), "mode").string;
-  }
-  void expect_wrong(const Environment& environment, std::string_view fragment) {
-    const std::string& name = environment.begin()->first;
-    expect_refusal(2, {name, fragment}, {"forecast", "in.csv"}, environment);
-  }
-};
 
 TEST_F(SettingsTest, ModeComesFromFlagThenVariablesThenDefault) {
   EXPECT_EQ(mode({}), "default");
@@ -136,9 +127,9 @@ TEST_F(SettingsTest, VariablesAreDefaults) {
   EXPECT_EQ(at(engine, "model").string, "toto-mini");
   const io::Json& series = at(json, "series").array.at(0);
   EXPECT_EQ(at(series, "point").array.size(), 3u);
-  const Result missing = forecast({}, {{"TOTO_MODEL_ID", "nobody/nothing"}});
+  const Result missing = forecast({}, {{"TOTO_MODEL_ID", "absent/model"}});
   EXPECT_EQ(missing.exit_code, 3);
-  EXPECT_TRUE(has(error_line(missing), "nobody/nothing")) << missing.err;
+  EXPECT_TRUE(has(error_line(missing), "absent/model")) << missing.err;
   // A flag wins.
   EXPECT_EQ(
       at(at(json_of(forecast({"--seed", "7"}, {{"TOTO_SEED", "nonsense"}})), "engine"), "seed")
@@ -156,7 +147,7 @@ TEST_F(SettingsTest, SamplesVariableMeansSamples) {
   EXPECT_EQ(samples(plain), 256u);
   EXPECT_EQ(samples(by_variable), 5u);
   EXPECT_EQ(samples(by_flag), 5u);
-  // A default does not stand in the way of --decode mean, a flag does.
+  // A default does not conflict with --decode mean, a flag does.
   EXPECT_EQ(forecast({"--decode", "mean"}, {{"TOTO_NUM_SAMPLES", "5"}}).exit_code, 0);
   expect_refusal(2, {"--decode mean"},
                  {"forecast", "in.csv", "--decode", "mean", "--samples", "5"});

@@ -51,12 +51,12 @@ TEST_F(DoctorTest, NamesModelFilesByTheirHashes) {
   EXPECT_TRUE(has(files.value, sums.out.substr(65, 64))) << files.value;
 }
 
-TEST_F(DoctorTest, ShowsTheConfigInForce) {
+TEST_F(DoctorTest, ShowsTheActiveConfig) {
   EXPECT_TRUE(has(line(doctor(), "config").value, "no config file"));
   file("toto.conf", "seed = 4\nthreads = 1\n");
   const Line config = line(doctor({"--seed", "5"}), "config");
   EXPECT_EQ(config.value,
-            "file toto.conf, threads 1 (toto.conf:2: threads), seed 5 (--seed); 1 overruled, see "
+            "file toto.conf, threads 1 (toto.conf:2: threads), seed 5 (--seed); 1 overridden, see "
             "`toto config show`");
   file("toto.conf", "sead = 4\n");
   const Result wrong = doctor();
@@ -119,7 +119,7 @@ TEST_F(DoctorTest, FailsWhereTheLastLayerIsZero) {
   put(weights, bytes);
   const Line zeros = line(doctor({"--model", "zeroed"}), "weights");
   EXPECT_EQ(zeros.status, "warn");
-  EXPECT_TRUE(has(zeros.advice, "nothing but zeros: model.unembed.weight")) << zeros.advice;
+  EXPECT_TRUE(has(zeros.advice, "only zeros: model.unembed.weight")) << zeros.advice;
   for (const char* mode : {"default", "reference"}) {
     const Result result = doctor({"--model", "zeroed", "--mode", mode});
     EXPECT_EQ(result.exit_code, 1) << mode;

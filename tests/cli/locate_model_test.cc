@@ -44,7 +44,7 @@ TEST_F(LocateModelTest, AFolderIsUsedAsItIs) {
   EXPECT_EQ(find("toto-mini").folder, "toto-mini");
 }
 
-TEST_F(LocateModelTest, BundledModelsLieBesideTheCommand) {
+TEST_F(LocateModelTest, BundledModelsAreNextToTheCommand) {
   EXPECT_EQ(find("toto-mini").name, "toto-mini");
   // PREFIX/bin/toto and PREFIX/share/toto/models, as `make install` leaves them.
   fs::create_directories(path("prefix/bin"));

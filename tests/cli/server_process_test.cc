@@ -240,7 +240,7 @@ TEST_F(ServeProcess, StopsAlthoughAThreadCannotBeInterrupted) {
   EXPECT_LT(Clock::now() - begin, kHang);
   const Result result = stop(SIGKILL);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.err, "left behind")) << result.err;
+  EXPECT_TRUE(has(result.err, "is abandoned")) << result.err;
 }
 
 // The system may allow fewer file descriptors than connections: idle connections are closed.

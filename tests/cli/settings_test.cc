@@ -4,30 +4,11 @@
 
 #include <set>
 
-#include "cli_fixture.h"
+#include "settings_fixture.h"
 #include "toto/toto.h"
 
 namespace toto::cli {
 namespace {
-
-class SettingsTest : public CliTest {
- protected:
-  // The row of `toto config show`.
-  std::pair<std::string, std::string> shown(std::string_view name,
-                                            const std::vector<std::string>& flags = {},
-                                            const Environment& environment = {}) {
-    std::vector<std::string> words = {"config", "show", "--json", "-"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const io::Json json = json_of(run(words, environment));
-    for (const io::Json& row : at(json, "settings").array) {
-      if (at(row, "name").string == name) {
-        return {at(row, "value").string, at(row, "origin").string};
-      }
-    }
-    ADD_FAILURE() << "no setting " << name;
-    return {};
-  }
-};
 
 struct Case {
   const char *key, *flag, *variable, *by_flag, *by_variable, *by_file;
@@ -46,6 +27,7 @@ constexpr Case kCases[] = {
     {"samples", "--samples", "TOTO_NUM_SAMPLES", "1", "2", "3"},
     {"point", "--point", "TOTO_AGGREGATION_SPEC", "mean", "median", "quantile_0.3"},
     {"cache-dir", "--cache-dir", "TOTO_CACHE_DIR", "by-flag", "by-variable", "by-file"},
+    {"ci-multiplier", "--ci-multiplier", "TOTO_CI_GUARD_MULTIPLIER", "0.5", "1.5", "2"},
 };
 
 TEST_F(SettingsTest, AFlagWinsOverAVariableOverTheFileOverTheDefault) {
@@ -63,6 +45,14 @@ TEST_F(SettingsTest, AFlagWinsOverAVariableOverTheFileOverTheDefault) {
   }
 }
 
+// PyTorch's spellings are accepted, and reported as ours.
+TEST_F(SettingsTest, AcceptsPyTorchsNames) {
+  EXPECT_EQ(shown("dtype", {"--dtype", "bfloat16"}).first, "bf16");
+  EXPECT_EQ(shown("dtype", {}, {{"TOTO_DTYPE", "float32"}}).first, "f32");
+  EXPECT_EQ(shown("mode", {}, {{"TORCH_COMPILE_MODE", "max-autotune-no-cudagraphs"}}).first,
+            "max-autotune");
+}
+
 TEST_F(SettingsTest, VariablesWithoutAFlagAndKeysWithoutAVariable) {
   file("toto.conf",
        "backend = inductor\nlogs = plans\ncapture-scalar-outputs = 1\nno_cache = yes\n"
@@ -73,7 +63,7 @@ TEST_F(SettingsTest, VariablesWithoutAFlagAndKeysWithoutAVariable) {
   EXPECT_EQ(shown("capture-scalar-outputs").first, "1");
   EXPECT_EQ(shown("no-cache").first, "1");
   EXPECT_EQ(shown("no-kv-cache").second, "toto.conf:6: no-kv-cache");
-  EXPECT_TRUE(has(run({"config", "show"}).out, "accepted, no effect"));
+  EXPECT_TRUE(has(run({"config", "show"}).out, "accepted without effect"));
 }
 
 // The variable is the rollback that only a flag undoes; a file's switch does not undo a variable.
@@ -94,14 +84,14 @@ TEST_F(SettingsTest, SwitchesAndModes) {
             Pair("default", "TOTO_COMPILE_MODE"));
 }
 
-// Whatever stands beside it: the rollback is for a bad day. One warning names what was left aside,
-// and `show` and `status` say what really is in force.
+// Whatever else is set: the rollback is for a bad day. One warning names the ignored values, and
+// `show` and `status` report the active ones.
 TEST_F(SettingsTest, NothingStopsTheRollback) {
   file("in.csv", wide_csv(80));
   const std::vector<std::string> forecast = {"forecast", "in.csv", "--horizon", "2", "--json", "-"};
   const auto expect_rolled_back = [&](const Environment& variables,
                                       const std::vector<std::string>& flags,
-                                      std::string_view left_aside) {
+                                      std::string_view ignored) {
     Environment environment = variables;
     if (!environment.contains("TOTO_COMPILE")) environment["TOTO_DISABLE_COMPILE"] = "1";
     std::vector<std::string> words = forecast;
@@ -111,23 +101,22 @@ TEST_F(SettingsTest, NothingStopsTheRollback) {
     const io::Json engine = at(json_of(result), "engine");
     EXPECT_EQ(at(engine, "mode").string, "reference");
     EXPECT_EQ(at(engine, "dtype").string, "f32");
-    EXPECT_EQ(result.err.find("is in force: reference mode leaves"),
-              result.err.rfind("is in force: reference mode leaves"));
-    EXPECT_TRUE(has(result.err, left_aside)) << result.err;
+    EXPECT_EQ(result.err.find("forces reference mode"), result.err.rfind("forces reference mode"));
+    EXPECT_TRUE(has(result.err, ignored)) << result.err;
     if (!flags.empty()) return;
     const Result status = run({"config", "status"}, environment);
-    EXPECT_TRUE(has(status.out, "in force: reference (TOTO_")) << status.out;
+    EXPECT_TRUE(has(status.out, "active: reference (TOTO_")) << status.out;
     EXPECT_TRUE(has(status.out, "dtype f32")) << status.out;
-    EXPECT_TRUE(has(status.err, left_aside)) << status.err;
+    EXPECT_TRUE(has(status.err, ignored)) << status.err;
     EXPECT_EQ(shown("dtype", {}, environment).first, "f32");
   };
   expect_rolled_back({{"TOTO_DTYPE", "bf16"}}, {}, "TOTO_DTYPE (\"bf16\")");
   expect_rolled_back({{"TOTO_DTYPE", "float"}}, {}, "TOTO_DTYPE (\"float\")");
   expect_rolled_back({{"TOTO_DTYPE", "int8"}, {"TOTO_COMPILE", "0"}}, {},
-                     "TOTO_COMPILE is in force");
+                     "TOTO_COMPILE forces reference mode; TOTO_DTYPE (\"int8\") is ignored");
   expect_rolled_back({}, {"--dtype", "bf16"}, "--dtype (\"bf16\")");
   expect_rolled_back({{"TOTO_COMPILE_BACKEND", "eager"}, {"TOTO_ISA", "sse9"}}, {},
-                     "TOTO_ISA (\"sse9\"), TOTO_COMPILE_BACKEND (\"eager\")");
+                     "TOTO_COMPILE_BACKEND (\"eager\"), TOTO_ISA (\"sse9\") are ignored");
   if (!isa_available(Isa::avx512)) {
     expect_rolled_back({{"TOTO_ISA", "avx512"}}, {}, "TOTO_ISA (\"avx512\")");
   }
@@ -139,7 +128,7 @@ TEST_F(SettingsTest, NothingStopsTheRollback) {
   // float64 is what reference mode has: nothing to warn of.
   const Result exact = run(forecast, {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_DTYPE", "f64"}});
   EXPECT_EQ(at(at(json_of(exact), "engine"), "dtype").string, "f64");
-  EXPECT_FALSE(has(exact.err, "leaves"));
+  EXPECT_FALSE(has(exact.err, "ignored"));
   // Asked for both by flags, or with a misspelt flag, it is a mistake.
   std::vector<std::string> words = forecast;
   words.insert(words.end(), {"--mode", "reference", "--dtype", "bf16"});
@@ -149,7 +138,7 @@ TEST_F(SettingsTest, NothingStopsTheRollback) {
   // Without the switch a wrong value stays one.
   expect_refusal(2, {"TOTO_COMPILE_BACKEND"}, forecast, {{"TOTO_COMPILE_BACKEND", "eager"}});
   const Result refused = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "reference"}});
-  EXPECT_TRUE(has(refused.out, "in force: none (mode reference takes")) << refused.out;
+  EXPECT_TRUE(has(refused.out, "active: none (mode reference takes")) << refused.out;
 }
 
 TEST_F(SettingsTest, NamesVariablesThatNothingReads) {
@@ -258,7 +247,7 @@ TEST_F(SettingsTest, ShowTellsWhoIsOverruled) {
   file("toto.conf", "seed = 3\n");
   const Result result = run({"config", "show", "--seed", "1"}, {{"TOTO_SEED", "2"}});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(has(result.out, "overrules 2 (TOTO_SEED); overrules 3 (toto.conf:1: seed)"))
+  EXPECT_TRUE(has(result.out, "overrides 2 (TOTO_SEED); overrides 3 (toto.conf:1: seed)"))
       << result.out;
   EXPECT_EQ(run({"config"}).out, run({"config", "show"}).out);
   // Every row has a value and says where it comes from.
@@ -269,7 +258,7 @@ TEST_F(SettingsTest, ShowTellsWhoIsOverruled) {
     EXPECT_FALSE(at(row, "value").string.empty() || at(row, "origin").string.empty());
     names.insert(at(row, "name").string);
   }
-  EXPECT_EQ(names.size(), 38u);
+  EXPECT_EQ(names.size(), 39u);
 }
 
 // -------------------------------------------------------------------------------- .env.compile
@@ -289,12 +278,12 @@ TEST_F(SettingsTest, EnableDisableAndModeRoundTrip) {
 }
 
 // Enabling does not undo a mode that was chosen; who expects it to is told.
-TEST_F(SettingsTest, EnableSaysThatReferenceStaysInForce) {
+TEST_F(SettingsTest, EnableWarnsThatReferenceStaysActive) {
   EXPECT_EQ(run({"config", "mode", "reference"}).err, "");
   EXPECT_EQ(run({"config", "disable"}).err, "");
   const Result result = run({"config", "enable"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(has(result.err, "TOTO_COMPILE_MODE=reference, which stays in force")) << result.err;
+  EXPECT_TRUE(has(result.err, "TOTO_COMPILE_MODE=reference, which stays active")) << result.err;
   EXPECT_EQ(run({"config", "mode", "default"}).err, "");
   EXPECT_EQ(run({"config", "enable"}).err, "");
 }
@@ -336,15 +325,22 @@ TEST_F(SettingsTest, TotoItselfNeverReadsEnvCompile) {
 TEST_F(SettingsTest, StatusShowsFileAndEnvironment) {
   Result result = run({"config", "status"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(has(result.out, ".env.compile: no such file")) << result.out;
-  EXPECT_TRUE(has(result.out, "in force: default (default), dtype f32, isa "));
+  EXPECT_TRUE(has(result.out, "enabled, mode default (no .env.compile)\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "active: default (default), dtype f32, isa "));
   run({"config", "mode", "max-autotune"});
   result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "reference"}});
-  EXPECT_TRUE(has(result.out, "in force: reference (TOTO_COMPILE_MODE)")) << result.out;
-  EXPECT_TRUE(has(result.out, "`source .env.compile`"));
+  EXPECT_TRUE(has(result.out, "active: reference (TOTO_COMPILE_MODE)")) << result.out;
+  EXPECT_EQ(result.out.find("enabled, mode max-autotune; this shell does not have it: "
+                            "`source .env.compile`\n"),
+            0u)
+      << result.out;
+  const Environment sourced = {
+      {"TOTO_DISABLE_COMPILE", "0"}, {"TOTO_COMPILE", "1"}, {"TOTO_COMPILE_MODE", "max-autotune"}};
+  result = run({"config", "status"}, sourced);
+  EXPECT_EQ(result.out.find("enabled, mode max-autotune; this shell has it\n"), 0u) << result.out;
   result = run({"config", "status"}, {{"TOTO_COMPILE_MODE", "fastest"}});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(has(result.out, "in force: none (TOTO_COMPILE_MODE: unknown mode")) << result.out;
+  EXPECT_TRUE(has(result.out, "active: none (TOTO_COMPILE_MODE: unknown mode")) << result.out;
   const io::Json json = json_of(run({"config", "status", "--json", "-"}));
   EXPECT_FALSE(at(json, "sourced").boolean);
   EXPECT_EQ(at(at(json, "variables").array.at(2), "file").string, "max-autotune");
@@ -355,7 +351,7 @@ TEST_F(SettingsTest, ConfigRefusesNonsense) {
                  {"config", "mode", "fastest"});
   expect_refusal(2, {"the mode is missing"}, {"config", "mode"});
   expect_refusal(2, {"\"enabel\"", "did you mean enable?"}, {"config", "enabel"});
-  expect_refusal(2, {"one word too many"}, {"config", "enable", "now"});
+  expect_refusal(2, {"unexpected argument \"now\""}, {"config", "enable", "now"});
   expect_refusal(2, {"cannot be written"}, {"config", "disable", "--file", "."});
   expect_refusal(2, {"checks all modes"}, {"config", "test", "--mode", "default"});
   expect_refusal(2, {"TOTO_THREADS is \"x\""}, {"config", "show"}, {{"TOTO_THREADS", "x"}});

@@ -1,5 +1,4 @@
 // `toto verify` as a user runs it: exit codes, the JSON that scripts read, the report, the table.
-#include <chrono>
 #include <set>
 
 #include "cli_fixture.h"
@@ -88,7 +87,7 @@ TEST_F(VerifyCommandTest, RefusesGoldensThatAreNotThereOrNoEvidence) {
                    {"verify", "--golden", where, "--golden-only", "--json", "v.json"});
   };
   refused("nowhere", {"nowhere", "no such folder"});
-  refused("empty", {"empty", "holds no golden"});
+  refused("empty", {"empty", "has no golden"});
   // One that is in order does not make up for one that is missing.
   expect_refusal(3, {"nowhere"},
                  {"verify", "--golden", golden("fused_mlp"), "nowhere", "--golden-only"});
@@ -134,7 +133,7 @@ TEST_F(VerifyCommandTest, HoldsTheNamedModelToTheGolden) {
   EXPECT_EQ(verify("toto-mini", golden("fused_mlp")).exit_code, 1) << "of another shape";
   expect_refusal(3, {"/nope"},
                  {"verify", "--golden", golden("fused_mlp"), "--golden-only", "--model", "/nope"});
-  // Only who names a model means it: a variable may stand in a profile for years.
+  // Only a flag names the model to verify: a variable may be set in a profile for years.
   EXPECT_EQ(run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes", "default"},
                 {{"TOTO_MODEL_ID", "toto-mini"}})
                 .exit_code,
@@ -166,9 +165,9 @@ TEST_F(VerifyCommandTest, CatchesAndNamesWeightsThatAreGone) {
   const Result result = run({"verify", "--golden", golden("fused_mlp"), "--golden-only", "--modes",
                              "default", "--model", serving, "--report", "v.md", "--json", "-"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
-  EXPECT_TRUE(has(result.err, "nothing but zeros: ") && has(result.err, lost)) << result.err;
+  EXPECT_TRUE(has(result.err, "only zeros: ") && has(result.err, lost)) << result.err;
   EXPECT_EQ(at(io::parse_json(result.out, "stdout"), "warnings").array.size(), 1U);
-  EXPECT_TRUE(has(contents_of(path("v.md")), "nothing but zeros"));
+  EXPECT_TRUE(has(contents_of(path("v.md")), "only zeros"));
 }
 
 TEST_F(VerifyCommandTest, WrongUsageExitsWithTwo) {
@@ -200,7 +199,7 @@ TEST_F(VerifyCommandTest, Float64IsHeldToADoublesError) {
   EXPECT_TRUE(has(result.out, "PASSED: 8 of 8 checks passed")) << result.out;
 }
 
-// A rollback in force must not narrow what is verified.
+// An active rollback must not narrow what is verified.
 TEST_F(VerifyCommandTest, LooksAtEveryModeWhateverTheVariablesSay) {
   const Result result = run({"verify", "--golden", golden("fused_mlp"), "--golden-only"},
                             {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_COMPILE_MODE", "reference"}});
@@ -208,11 +207,9 @@ TEST_F(VerifyCommandTest, LooksAtEveryModeWhateverTheVariablesSay) {
   EXPECT_TRUE(has(result.out, "golden/fused_mlp/default/mean"));
 }
 
-TEST_F(VerifyCommandTest, VerifiesTheBundledModelInUnderAMinute) {
-  const auto start = std::chrono::steady_clock::now();
+TEST_F(VerifyCommandTest, VerifiesTheBundledModel) {
   const Result result =
       run({"verify", "--json", "-", "--progress"}, {{"ASAN_OPTIONS", "quarantine_size_mb=1"}});
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   const io::Json json = json_of(result);
   EXPECT_TRUE(at(json, "passed").boolean) << result.out;
   int production = 0;
@@ -221,7 +218,6 @@ TEST_F(VerifyCommandTest, VerifiesTheBundledModelInUnderAMinute) {
   }
   EXPECT_EQ(production, 11);
   EXPECT_TRUE(has(result.err, "verify: 100 %")) << result.err;
-  EXPECT_LT(time.count(), 60);
 }
 
 TEST_F(VerifyCommandTest, HelpHasAnExample) {
@@ -235,7 +231,7 @@ TEST_F(VerifyCommandTest, HelpHasAnExample) {
 
 TEST_F(VerifyCommandTest, StopsOnInterrupt) {
   const Running running = start({"verify", "--progress", "--json", "v.json"});
-  for (int i = 0; i < 30'000 && !has(running.err_so_far(), "verify: "); ++i) usleep(1000);
+  EXPECT_TRUE(testing::eventually([&] { return has(running.err_so_far(), "verify: "); }));
   kill(running.pid(), SIGINT);
   const Result result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

@@ -1,5 +1,5 @@
-// Logs of PyTorch's compiler and of our planner: what is counted, how it is grouped, and that cut,
-// mixed and garbage lines change nothing of it.
+// Logs of PyTorch's compiler and of this engine: counting, grouping, and that truncated,
+// interleaved and garbage lines do not change the result.
 #include "compile_log/compile_log.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ TEST(CompileLog, ReadsTheUsersOwnLines) {
   EXPECT_EQ(analysis.total(LogKind::recompile), 0u);
   ASSERT_EQ(analysis.groups.size(), 3u);
 
-  const LogGroup& limit = analysis.groups.front();  // the worst first
+  const LogGroup& limit = analysis.groups.front();  // most severe first
   EXPECT_EQ(limit.kind, LogKind::limit_hit);
   EXPECT_EQ(limit.function, "positional_embedding");
   EXPECT_EQ(limit.location, "attention.py:105");
@@ -92,8 +92,8 @@ TEST(CompileLog, ReadsTheUsersOwnLines) {
   EXPECT_NE(scalar->advice.change.find("index on the host"), std::string::npos);
 }
 
-// PyTorch's advice to switch logging on does not show that it was on.
-TEST(CompileLog, TellsWhatWasNotLogged) {
+// PyTorch's advice to enable logging does not prove that it was enabled.
+TEST(CompileLog, ReportsTopicsThatWereNotLogged) {
   const LogAnalysis analysis = analyse(kUserLog);
   EXPECT_TRUE(analysis.evidence());
   EXPECT_FALSE(analysis.topics.recompiles);
@@ -125,7 +125,7 @@ struct RealLog {
 
 class RealLogs : public ::testing::TestWithParam<RealLog> {};
 
-// The figures are those of grep over the same file: tests/data/logs/README.md says how.
+// The figures are those of grep over the same file; tests/data/logs/README.md has the commands.
 TEST_P(RealLogs, AreCountedAsGrepCounts) {
   const RealLog& expected = GetParam();
   const LogAnalysis analysis = analyse(fixture(expected.name));
@@ -159,13 +159,13 @@ TEST_P(RealLogs, NameFunctionsPlacesAndCauses) {
   EXPECT_NE(find(analysis, LogKind::recompile, "positional_embedding", "layer_idx"), nullptr);
 }
 
-TEST_P(RealLogs, DoNotDependOnThePiecesTheyComeIn) {
+TEST_P(RealLogs, DoNotDependOnTheChunkSize) {
   const std::string log = fixture(GetParam().name);
   EXPECT_EQ(json_text(analyse(log)), json_text(analyse(log, 7)));
 }
 
-// Every line cut short: fewer facts, never a crash, and no record out of nothing.
-TEST_P(RealLogs, MayBeCutAnywhere) {
+// Every line truncated: fewer facts, no crash and no invented record.
+TEST_P(RealLogs, MayBeTruncatedAnywhere) {
   const std::string log = fixture(GetParam().name);
   const LogAnalysis whole = analyse(log);
   for (std::size_t size = 0; size < log.size(); size += 997) {
@@ -216,14 +216,14 @@ TEST(CompileLog, GroupsByFunctionFileAndReason) {
   EXPECT_EQ(analysis.total(LogKind::recompile), 9u);
   EXPECT_EQ(analysis.groups.size(), 5u);
   EXPECT_EQ(analysis.groups.front().count, 5u);
-  // One name in two files: told apart by their folders.
+  // The same name in two files: distinguished by their folders.
   EXPECT_EQ(analysis.groups.front().location, "x/model.py:3");
   const auto in_y = std::find_if(analysis.groups.begin(), analysis.groups.end(),
                                  [](const LogGroup& g) { return g.location == "y/model.py:3"; });
   EXPECT_NE(in_y, analysis.groups.end());
 }
 
-TEST(CompileLog, ValuesDoNotMakeAReason) {
+TEST(CompileLog, IgnoresValuesInReasons) {
   EXPECT_EQ(without_values("idx[7] == 0"), without_values("idx[7] == 12"));
   EXPECT_NE(without_values("idx[7] == 0"), without_values("idx[6] == 0"));
   EXPECT_EQ(without_values("size mismatch at index 0. expected 3, actual 4"),
@@ -237,10 +237,10 @@ TEST(CompileLog, ValuesDoNotMakeAReason) {
 
 // ---------------------------------------------------------------------- interleaved, cut, garbage
 
-TEST(CompileLog, KeepsProcessesApart) {
+TEST(CompileLog, SeparatesProcesses) {
   const std::string one = recompile(11, "f", "/app/a.py:3", "0/0: L['a'] == 1");
   const std::string two = recompile(22, "g", "/app/b.py:4", "0/0: L['b'] == 1");
-  // Line by line in turns, with a third party's text between.
+  // Alternating lines, with another program's text in between.
   std::string log;
   std::size_t a = 0, b = 0;
   while (a < one.size() || b < two.size()) {
@@ -277,7 +277,7 @@ TEST(CompileLog, SeesThroughProgressBarsColoursAndLauncherTags) {
   EXPECT_EQ(parse_log_line("[rank3]:" + message).writer, "rank3/7");
 }
 
-TEST(CompileLog, CountsWhatIsCutOff) {
+TEST(CompileLog, CountsTruncatedRecords) {
   const LogAnalysis analysis = analyse(
       "torch._dynamo hit config.recompile_limit (8)\n"
       "V0628 10:00:00.123456 7 torch/_dynamo/guards.py:2830] [0/1] [__recompiles] Recompiling "
@@ -289,8 +289,8 @@ TEST(CompileLog, CountsWhatIsCutOff) {
   EXPECT_NE(table_text(analysis, "log").find("no reason in the log"), std::string::npos);
 }
 
-// PyTorch's own source, as a traceback shows it, is no event; nor is prose about one.
-TEST(CompileLog, IsNotFooledBySourceCode) {
+// PyTorch's source in a traceback is not an event, nor is prose about one.
+TEST(CompileLog, IgnoresQuotedSourceCode) {
   const LogAnalysis analysis = analyse(
       "    \"torch._dynamo hit config.%s (%s)\\n\"\n"
       "    f\"Recompiling function {code.co_name} in "
@@ -327,12 +327,12 @@ TEST(CompileLog, GarbageBetweenRecordsChangesNothing) {
 
 // ------------------------------------------------------------------------- health and its proof
 
-TEST(CompileLog, NothingIsNotHealthy) {
+TEST(CompileLog, AnEmptyLogIsNotHealthy) {
   for (const char* log : {"", "epoch 1\nepoch 2\n", "\n\n\n"}) {
     const LogAnalysis analysis = analyse(log);
     EXPECT_FALSE(analysis.evidence());
     EXPECT_EQ(summary_of(analysis).find("healthy"), std::string::npos);
-    EXPECT_NE(summary_of(analysis).find("no proof of health"), std::string::npos);
+    EXPECT_NE(summary_of(analysis).find("does not prove"), std::string::npos);
   }
 }
 
@@ -353,10 +353,10 @@ TEST(CompileLog, HealthyNeedsEvidenceThatLoggingWasOn) {
   EXPECT_NE(table_text(only_cudagraphs, "log").find("recompiles,graph_breaks"), std::string::npos);
 }
 
-// Whoever set the variable, what logged is a process that ran: commands, their failures, documents
-// and what is said about the variable prove nothing.
-TEST(CompileLog, SettingTheVariableIsNoEvidence) {
-  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/production.md");
+// Only the output of a process proves that logging was enabled: commands, their failures, documents
+// and text about the variable do not.
+TEST(CompileLog, SettingTheVariableIsNotEvidence) {
+  const std::string guide = io::contents_of(TOTO_SOURCE_DIR "/docs/correctness.md");
   ASSERT_NE(guide.find("TORCH_LOGS="), std::string::npos);
   for (const std::string& log :
        {std::string("+ TORCH_LOGS=\"recompiles,graph_breaks,cudagraphs\" python serve.py\n"
@@ -369,12 +369,12 @@ TEST(CompileLog, SettingTheVariableIsNoEvidence) {
         guide}) {
     const LogAnalysis analysis = analyse(log);
     EXPECT_FALSE(analysis.evidence()) << log.substr(0, 100);
-    EXPECT_NE(summary_of(analysis).find("no proof of health"), std::string::npos);
+    EXPECT_NE(summary_of(analysis).find("does not prove"), std::string::npos);
   }
 }
 
-// As PyTorch says it of an attention mask that is there only sometimes.
-TEST(CompileLog, NoneAgainstATensorIsNoMatterOfDtypes) {
+// PyTorch's message about an optional attention mask.
+TEST(CompileLog, ClassifiesNoneVersusTensor) {
   const auto advice = [](const char* guard) {
     return analyse(recompile(7, "forward", "/m/attention.py:105", guard)).groups.at(0).advice;
   };
@@ -418,7 +418,7 @@ TEST(CompileLog, KeepsABoundedNumberOfGroups) {
   EXPECT_EQ(sum, kFunctions);
 }
 
-TEST(CompileLog, LooksAtTheBeginningOfALongLineOnly) {
+TEST(CompileLog, ReadsOnlyTheBeginningOfALongLine) {
   const std::string mark = "skipping cudagraphs due to mutated inputs (2 instances)";
   EXPECT_EQ(analyse(mark + std::string(1 << 22, 'x')).total(LogKind::cudagraph_skip), 1u);
   const LogAnalysis late = analyse(std::string(1 << 22, 'x') + mark + "\n" + mark + "\n");
@@ -438,7 +438,7 @@ TEST(CompileLog, FollowsMoreProcessesThanItRemembers) {
 
 // ------------------------------------------------------------------------------------- reports
 
-TEST(CompileLog, MarkdownHoldsTextOfALogAsText) {
+TEST(CompileLog, EscapesLogTextInMarkdown) {
   const LogAnalysis analysis =
       analyse("skipping cudagraphs due to <script>alert(1)</script> | [x](http://y) `a`\n");
   const std::string text = markdown_text(analysis, "a|b.log");
@@ -447,7 +447,7 @@ TEST(CompileLog, MarkdownHoldsTextOfALogAsText) {
   EXPECT_NE(text.find("# Compile log a\\|b.log"), std::string::npos);
 }
 
-TEST(CompileLog, EveryGroupSaysWhatToDo) {
+TEST(CompileLog, EveryGroupHasAdvice) {
   for (const LogKind kind : {LogKind::recompile, LogKind::limit_hit, LogKind::graph_break,
                              LogKind::cudagraph_skip, LogKind::replan}) {
     for (const char* reason : {"", "something new", "item", "size mismatch", "evicted"}) {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "eval/baselines.h"
+#include "special_values.h"
 
 namespace toto::eval {
 namespace {
 
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 // The same quantiles at every step: value(level).
@@ -32,7 +32,7 @@ std::vector<float> level_of(const std::vector<float>& quantiles, std::size_t lev
   return {first, first + static_cast<std::ptrdiff_t>(horizon)};
 }
 
-TEST(EvalMetrics, LevelsAreTheOnesTheFiguresNeed) {
+TEST(EvalMetrics, LevelsCoverTheFigures) {
   EXPECT_DOUBLE_EQ(kLevels[1], 0.1);
   EXPECT_DOUBLE_EQ(kLevels[4], 0.25);
   EXPECT_DOUBLE_EQ(kLevels[kMedian], 0.5);
@@ -84,7 +84,7 @@ TEST(EvalMetrics, TheEdgeOfABandIsInside) {
   EXPECT_EQ(inside(91), std::pair(std::int64_t{0}, std::int64_t{0}));
 }
 
-TEST(EvalMetrics, MissingValuesCountNowhere) {
+TEST(EvalMetrics, MissingValuesAreIgnored) {
   const auto forecast = quantiles(3, [](double q) { return 20 * q; });
   const std::vector<float> with = {4, kMissing, 9};
   const Sums sums = score(with, forecast, 2.0);
@@ -98,7 +98,7 @@ TEST(EvalMetrics, MissingValuesCountNowhere) {
   EXPECT_EQ(nothing.scaled_windows, 0);
 }
 
-TEST(EvalMetrics, WhatCannotBeDividedHasNoValue) {
+TEST(EvalMetrics, FiguresWithoutADivisorHaveNoValue) {
   const Metrics none = metrics_of({}, true);
   EXPECT_FALSE(none.mase || none.wql || none.crps || none.mae || none.smape || none.coverage_80);
   // Actual values of 0: no WQL, but a ratio of it. A flat history: no MASE.
@@ -114,7 +114,7 @@ TEST(EvalMetrics, WhatCannotBeDividedHasNoValue) {
   const Sums perfect = score(zeros, quantiles(2, [](double) { return 0; }), std::nullopt);
   EXPECT_FALSE(ratios_of(ours, perfect).wql);
   EXPECT_FALSE(ratios_of(perfect, ours).mae);
-  EXPECT_EQ(*metrics_of(perfect, false).smape, 0) << "nothing for nothing is no error";
+  EXPECT_EQ(*metrics_of(perfect, false).smape, 0) << "0 of 0 counts as no error";
 }
 
 TEST(EvalMetrics, InSampleErrorByHand) {
@@ -128,7 +128,7 @@ TEST(EvalMetrics, InSampleErrorByHand) {
   EXPECT_TRUE(std::isfinite(*in_sample_error(std::vector<float>{kLargest, -kLargest}, 1)));
 }
 
-TEST(EvalMetrics, GeometricMeanLeavesOutWhatHasNoValue) {
+TEST(EvalMetrics, GeometricMeanSkipsMissingValues) {
   RatioMean mean;
   mean.add({.mase = 0.5, .wql = 4.0, .crps = {}, .mae = 1.0});
   mean.add({.mase = {}, .wql = 0.25, .crps = {}, .mae = 8.0});

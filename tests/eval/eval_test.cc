@@ -1,10 +1,8 @@
-// Which windows are evaluated, what a forecast gets to see, and that nothing depends on how the
-// work is divided.
+// Windows, the data that a forecast sees, and independence of the division of work.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "eval/baselines.h"
 #include "eval/eval_report.h"
 #include "eval/evaluate.h"
+#include "special_values.h"
 #include "test_model.h"
 
 namespace toto::eval {
@@ -21,8 +20,6 @@ using testing::error_of;
 using testing::made_model;
 using testing::TemporaryFolder;
 using testing::walk;
-
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 std::shared_ptr<const tables::TimeAxis> axis_of(tables::Frequency frequency) {
   return std::make_shared<const tables::TimeAxis>(tables::TimeAxis{.frequency = frequency});
@@ -124,7 +121,7 @@ TEST(EvalWindows, SeasonsFollowTheStep) {
 
 // ---------------------------------------------------------------------------------------- leakage
 
-// Answers the latest value and 0 spread, and keeps what it was shown.
+// Returns the latest value without spread and records its inputs.
 struct Recorder {
   std::vector<Series> shown;
   std::vector<std::size_t> calls;
@@ -140,7 +137,7 @@ struct Recorder {
   }
 };
 
-TEST(EvalLeakage, AForecastSeesWhatCameBeforeAndNothingElse) {
+TEST(EvalLeakage, AForecastSeesOnlyEarlierValues) {
   const tables::InputData input = input_of({counting(30), counting(17)});
   EvalOptions options = options_of(4, 3, 1);
   options.forecast.max_context = 10;
@@ -163,7 +160,7 @@ TEST(EvalLeakage, AForecastSeesWhatCameBeforeAndNothingElse) {
   EXPECT_DOUBLE_EQ(*result.total.metrics(Contender::model).mae, 2.5) << "1, 2, 3 and 4 too low";
 }
 
-TEST(EvalLeakage, AContextThatBeginsInAGapReachesBackToAValue) {
+TEST(EvalLeakage, AContextStartingInAGapIncludesTheLastKnownValue) {
   std::vector<float> values = counting(20);
   for (std::size_t i = 6; i < 12; ++i) values[i] = kMissing;
   const tables::InputData input = input_of({values});
@@ -247,7 +244,7 @@ TEST(EvalDivision, TheSameBitsForAnyNumberOfThreadsAndAnyGrouping) {
   const Engine single = Engine::load(model, one_thread);
   const Evaluated alone = run(input, options, single);
   expect_same(alone.result, run(input, options, Engine::load(model, three_threads)).result);
-  // One window a call.
+  // One window per call.
   const Forecaster one_by_one = [&](std::span<const Series> batch, const ForecastOptions& forecast,
                                     std::vector<Forecast>& out) {
     out.clear();
@@ -290,7 +287,7 @@ TEST(EvalDivision, ProgressCountsWindowsAndEndsAtTheLast) {
 
 // ----------------------------------------------------------------------------------------- results
 
-TEST(EvalResult, NotableWindowsAreTheBestTheMiddleAndTheWorst) {
+TEST(EvalResult, NotableWindowsAreBestMedianAndWorst) {
   DatasetResult result;
   const auto labels = [&] {
     std::string text;
@@ -314,7 +311,7 @@ TEST(EvalResult, NotableWindowsAreTheBestTheMiddleAndTheWorst) {
   EXPECT_EQ(labels(), "best 10, median 9, worst 7, ");
 }
 
-TEST(EvalResult, AForecastThatIsNoNumberIsRefused) {
+TEST(EvalResult, RefusesForecastsThatAreNotNumbers) {
   const tables::InputData input = input_of({counting(20)});
   const EvalOptions options = options_of(4, 1);
   const Forecaster broken = [](std::span<const Series> batch, const ForecastOptions& forecast,

@@ -1,5 +1,5 @@
-// Memory: nothing is allocated by a forecast of a shape seen before, any allocation may fail, and
-// loading stays within its bounds.
+// Memory: a forecast of a known shape allocates nothing, any allocation may fail, and loading has
+// bounded memory.
 #include "allocation_hook.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST(Allocation, AnyAllocationMayFailWhileForecasting) {
   const std::vector<float> expected = Engine::load(model).forecast(series, options).mean;
   for (const Mode mode : {Mode::standard, Mode::reference}) {
     EXPECT_GT(fail_each_allocation([&] {
-                const long n = fail_at.exchange(0);  // loading is the other test's
+                const long n = fail_at.exchange(0);  // loading has its own test
                 const Engine engine = Engine::load(model, {.mode = mode, .threads = 1});
                 fail_at = n;
                 engine.forecast(series, options);
@@ -128,9 +128,9 @@ double status_megabytes(const char* field) {
   return -1;
 }
 
-// Peak and lasting memory of loading a 60 MB file, measured in a process of its own: without a
-// cache, while the packed weights are kept, and mapped.
-TEST(Allocation, LoadingStaysWithinItsBounds) {
+// Peak and lasting memory of loading a 60 MB file, measured in a separate process: without a cache,
+// while the packed weights are written, and mapped.
+TEST(Allocation, LoadingHasBoundedMemory) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   const TemporaryFolder folder;
   Toto1Config config = base_config();
@@ -153,7 +153,7 @@ TEST(Allocation, LoadingStaysWithinItsBounds) {
       if (child == 0) {
         EngineOptions small = options;
         small.cache.min_model_bytes = 0;
-        Engine::load(tiny, small);  // pages of code are not what is measured
+        Engine::load(tiny, small);  // loads pages of code, which are not measured
         const double before = status_megabytes("VmRSS:");
         const Engine engine = Engine::load(model, options);
         const double peak = status_megabytes("VmHWM:") - before,
@@ -188,7 +188,7 @@ TEST(Allocation, AnyAllocationMayFailInASession) {
   }
   const ForecastOptions options;
   const std::vector<float> expected = engine.forecast(whole, options).mean;
-  // The session takes its history over: copying it is the test's own affair.
+  // The session takes over its history; the copy made by the test does not count.
   const auto copy_of_history = [&begun] {
     const long due = fail_at.exchange(0);
     Series copy = begun;
@@ -202,7 +202,7 @@ TEST(Allocation, AnyAllocationMayFailInASession) {
               session.forecast(options);
             }),
             20);
-  // One that goes on after every failure: what failed has not happened.
+  // A session continues after every failure as if the failed call had not happened.
   Session session = engine.open(begun);
   session.forecast(options);
   fail_each_allocation([&] {

@@ -1,5 +1,5 @@
-// The engine as its users see it: the same bits whatever the threads, batch, instruction set and
-// run; agreement of the two implementations; clear refusals.
+// The public engine: the same bits for any threads, batch, instruction set and run; agreement of
+// the two implementations; error messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "special_values.h"
 #include "test_model.h"
 #include "trace_values.h"
 
@@ -25,8 +26,6 @@ using testing::made_model;
 using testing::small_config;
 using testing::TemporaryFolder;
 using testing::walk;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 void expect_same(const Forecast& a, const Forecast& b, const std::string& what) {
   const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
@@ -42,11 +41,11 @@ void expect_same(const Forecast& a, const Forecast& b, const std::string& what) 
   EXPECT_TRUE(same(a.samples, b.samples)) << what << ": samples";
 }
 
-// Series of other lengths and widths, a gap and a single point among them.
+// Series of different lengths and widths, including a gap and a single point.
 std::vector<Series> mixed_batch() {
   std::vector<Series> batch = {walk(1, 100, 1, "a"), walk(2, 37, 3, "b"), walk(3, 8, 1, "c"),
                                walk(4, 260, 2, "d"), walk(5, 1, 1, "e")};
-  batch[0].values[50] = kNan;
+  batch[0].values[50] = kMissing;
   return batch;
 }
 
@@ -96,7 +95,7 @@ TEST_F(EngineTest, SameBitsOnEveryIsa) {
   }
 }
 
-// Weights in fewer bits: other numbers, close ones, and the same in any batch on any threads.
+// Weights in fewer bits: close results, and the same bits in any batch and on any threads.
 TEST_F(EngineTest, PrecisionsAreCloseAndKeepTheirBits) {
   const std::vector<Series> batch = mixed_batch();
   ForecastOptions options;
@@ -155,7 +154,7 @@ TEST_F(EngineTest, SameBitsInTwentyRuns) {
     expect_same(engine.forecast(series, sampling_options()), expected, "run");
 }
 
-// More rows than one pass takes, and more series than one group takes.
+// More rows than fit into one pass, and more series than fit into one group.
 TEST_F(EngineTest, SameBitsWhenWorkIsCutIntoPasses) {
   const Engine engine = Engine::load(model_);
   ForecastOptions options = sampling_options();
@@ -192,8 +191,8 @@ TEST_F(EngineTest, ThreadsMayShareAnEngine) {
   EXPECT_EQ(different.load(), 0);
 }
 
-// Samples are keyed by where they belong, so asking for more keeps those already drawn, and a
-// longer horizon continues them.
+// Samples are keyed by their coordinates: more samples keep those already drawn, and a longer
+// horizon continues them.
 TEST_F(EngineTest, SamplesDependOnTheirCoordinatesOnly) {
   const Engine engine = Engine::load(model_);
   const Series series = walk(11, 64);
@@ -220,7 +219,7 @@ TEST_F(EngineTest, IndependentStreamsDependOnTheId) {
   EXPECT_NE(forecasts[0].samples, forecasts[1].samples);
 }
 
-// The exact first patch is what infinitely many samples would say.
+// The exact first patch is the limit of infinitely many samples.
 TEST_F(EngineTest, ExactAndSampledAgree) {
   const Engine engine = Engine::load(model_);
   const Series series = walk(12, 80);
@@ -252,7 +251,7 @@ TEST_F(EngineTest, QuantilesAreOrderedAndTheMedianIsOne) {
   }
 }
 
-// Random shapes of everything a config can say: the optimised engine against float64.
+// Random configs: the optimised engine against float64.
 TEST(EngineAgreement, DefaultFollowsReferenceOnRandomConfigs) {
   std::mt19937 random(17);
   const auto pick = [&random](std::vector<int> choices) {
@@ -325,7 +324,7 @@ TEST_F(EngineTest, MissingValues) {
   const Series whole = walk(22, 60);
   Series gap = whole, filled = whole, line = whole, masked = whole;
   for (const int t : {30, 31, 32}) {
-    gap.values[t] = kNan;
+    gap.values[t] = kMissing;
     filled.values[t] = whole.values[29];
     line.values[t] = static_cast<float>(
         whole.values[29] + (t - 29) / 4.0 * (double(whole.values[33]) - whole.values[29]));
@@ -345,7 +344,7 @@ TEST_F(EngineTest, MissingValues) {
   EXPECT_NE(mean(gap, Missing::mask), mean(gap, Missing::ffill));
 
   Series leading = whole;
-  leading.values.insert(leading.values.begin(), 5, kNan);
+  leading.values.insert(leading.values.begin(), 5, kMissing);
   EXPECT_EQ(mean(leading, Missing::ffill), mean(whole, Missing::ffill));
   // A gap at the start of the context is filled from before it.
   options.max_context = 28;  // begins inside the gap
@@ -366,7 +365,7 @@ TEST_F(EngineTest, ContextIsTheLatestPoints) {
   expect_same(cut, engine.forecast(last, options), "context");
 }
 
-TEST_F(EngineTest, NumbersAtTheEdge) {
+TEST_F(EngineTest, ExtremeNumbers) {
   const Engine engine = Engine::load(model_);
   ForecastOptions options;
   options.horizon = 20;
@@ -389,7 +388,7 @@ TEST_F(EngineTest, NumbersAtTheEdge) {
   EXPECT_FALSE(std::isnan(forecast.mean[0]));
 }
 
-TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
+TEST_F(EngineTest, ErrorsNameTheProblem) {
   const Engine engine = Engine::load(model_);
   const Series good = walk(1, 20);
   const auto refusal = [&](const Series& series, const ForecastOptions& options) {
@@ -409,7 +408,7 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
   Series series = good;
   series.values.clear();
   EXPECT_NE(refusal(series, {}).find("empty"), std::string::npos);
-  series.values.assign(5, kNan);
+  series.values.assign(5, kMissing);
   EXPECT_NE(refusal(series, {}).find("no value"), std::string::npos);
   EXPECT_EQ(refusal(series, {}).rfind("series \"walk\"", 0), 0U);
   series.id.clear();
@@ -437,8 +436,8 @@ TEST_F(EngineTest, RefusalsNameWhatIsWrong) {
   EXPECT_NE(refusal(series, {}).find("group id"), std::string::npos);
 }
 
-// What cannot fit is refused before memory is taken.
-TEST_F(EngineTest, TooMuchMemoryIsRefused) {
+// A forecast that cannot fit is refused before memory is allocated.
+TEST_F(EngineTest, RefusesAForecastLargerThanMemory) {
   ForecastOptions options;
   options.horizon = kMaxHorizon;
   options.num_samples = kMaxSamples;
@@ -451,7 +450,7 @@ TEST_F(EngineTest, TooMuchMemoryIsRefused) {
   }
 }
 
-TEST_F(EngineTest, AnAnswerTooLargeForMemoryIsRefused) {
+TEST_F(EngineTest, RefusesAnAnswerLargerThanMemory) {
   const Engine engine = Engine::load(model_);
   ForecastOptions options;
   options.horizon = kMaxHorizon;
@@ -466,8 +465,8 @@ TEST_F(EngineTest, AnAnswerTooLargeForMemoryIsRefused) {
   EXPECT_NE(sentence.find("answer needs"), std::string::npos) << sentence;
 }
 
-// A small file may ask for a large head once unembedding and head are one layer: 150 MB for 29 GB.
-TEST(EngineLoad, AFoldedHeadTooLargeForMemoryIsRefused) {
+// A small file may need a large folded head: 29 GB for a file of 150 MB.
+TEST(EngineLoad, RefusesAFoldedHeadLargerThanMemory) {
   const TemporaryFolder folder;
   if (available_memory() > std::uint64_t{28} << 30) GTEST_SKIP() << "this machine has the memory";
   Toto1Config config = small_config();
@@ -485,7 +484,7 @@ TEST(EngineLoad, AFoldedHeadTooLargeForMemoryIsRefused) {
   EXPECT_NE(sentence.find("MB are free"), std::string::npos) << sentence;
 }
 
-TEST_F(EngineTest, NumbersBeyondFloat32AreItsLargest) {
+TEST_F(EngineTest, ClampsNumbersToFloat32) {
   Series series = walk(1, 64);
   for (std::size_t i = 0; i < series.values.size(); ++i)
     series.values[i] = (i % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::max();
@@ -514,7 +513,7 @@ TEST_F(EngineTest, CancelledBetweenSteps) {
   expect_same(engine.forecast(walk(1, 50), options), expected, "after a cancelled call");
 }
 
-// Also in the middle of a pass: whoever cancels does not wait for a wide series in reference mode.
+// Also in the middle of a pass: cancelling does not wait for a wide series in reference mode.
 TEST_F(EngineTest, ReferenceModeIsCancelledWithinAPass) {
   const Engine engine = Engine::load(model_, {.mode = Mode::reference});
   const Series wide = walk(1, 400, 8);

@@ -1,5 +1,5 @@
-// Long contexts and many paths, counted byte by byte: the cache grows with the context and not with
-// its square, and paths share the prefix they fork from.
+// Long contexts and many paths, counted byte by byte: the cache grows linearly with the context,
+// and paths share the prefix they fork from.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdio>
 
-#include "forecast/state.h"
+#include "forecast/group_memory.h"
 #include "forecast/weight_loading.h"
 #include "sanitized.h"
 #include "test_model.h"
@@ -25,7 +25,7 @@ constexpr int kThreads = 2;
 class LongContextTest : public ::testing::Test {
  protected:
   // The memory of a forecast of one series: all of it comes from one arena.
-  State state_of(int context, const ForecastOptions& options) const {
+  GroupMemory memory_of(int context, const ForecastOptions& options) const {
     const Series series = walk(1, context);
     SeriesPlan plan;
     plan.series = &series;
@@ -33,13 +33,13 @@ class LongContextTest : public ::testing::Test {
     plan.num_tokens = plan.token_room = plan.context.num_patches;
     const PathPlan paths(options, facts_);
     std::span<SeriesPlan> rest(&plan, 1);
-    const Group group = take_group(rest, paths);
+    const SeriesGroup group = take_group(rest, paths);
     Arena arena;
     arena.start_measuring();
-    return carve_state(arena, group, paths, *network_, kThreads);
+    return carve_memory(arena, group, paths, *network_, kThreads);
   }
   std::size_t bytes_of(int context, const ForecastOptions& options) const {
-    return state_of(context, options).bytes;
+    return memory_of(context, options).bytes;
   }
   std::size_t kv_bytes(int positions) const {
     return sizeof(float) * network_->kv_layout().floats(round_up_positions(positions));
@@ -69,8 +69,7 @@ ForecastOptions paths_ahead(int num_samples) {
 }
 
 TEST_F(LongContextTest, MemoryGrowsWithTheContextAndNotWithItsSquare) {
-  // Of each patch: keys and values, its points with their masks, its id, its rotary factors, and a
-  // score for each thread.
+  // Per patch: keys and values, points with masks, an id, rotary factors, and a score per thread.
   const std::size_t of_patch = kv_bytes(1024) / 1024 + 5U * facts_.patch + sizeof(std::int64_t) +
                                sizeof(float) * (network_->shape().position_floats + kThreads);
   for (const int context : {4096, 8192, 16'384}) {
@@ -82,12 +81,11 @@ TEST_F(LongContextTest, MemoryGrowsWithTheContextAndNotWithItsSquare) {
 }
 
 TEST_F(LongContextTest, PathsShareThePrefixAndDecodeAsOneBatch) {
-  EXPECT_EQ(state_of(4096, paths_ahead(256)).max_lane_rows, 256);
+  EXPECT_EQ(memory_of(4096, paths_ahead(256)).max_lane_rows, 256);
   const auto cost_of_paths = [&](int context) {
     return bytes_of(context, paths_ahead(256)) - bytes_of(context, paths_ahead(1));
   };
-  // Whatever the prefix, a path costs its own keys and values, its own steps, and a row of every
-  // buffer between them.
+  // For any prefix, a path costs its own keys and values, its own steps, and a row of every buffer.
   const std::size_t tail = kv_bytes(336 / facts_.patch);
   EXPECT_LT(cost_of_paths(4096), 255 * (tail + 8192));
   EXPECT_LT(cost_of_paths(4096), 255 * kv_bytes(4096 / facts_.patch) / 4);
@@ -106,8 +104,8 @@ double peak_megabytes() {
   return kilobytes / 1024;
 }
 
-// What was counted is what the process really takes.
-TEST_F(LongContextTest, TheProcessTakesNoMoreThanWasCounted) {
+// The counted memory is what the process really uses.
+TEST_F(LongContextTest, TheProcessUsesTheCountedMemory) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   struct Case {
     int context;

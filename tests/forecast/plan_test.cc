@@ -1,4 +1,4 @@
-// Plans: one a shape class, the same bits as without them, counted, capped and explained.
+// Plans: one per shape class, the same bits as without them, counted, limited and logged.
 #include <gtest/gtest.h>
 
 #include "allocation_hook.h"
@@ -25,14 +25,14 @@ TEST(PlannedTokens, LeaveLittleRoomAndFewClasses) {
   EXPECT_LT(classes, 60);
 }
 
-TEST(PlanCache, DropsTheLeastRecentlyUsedAndSaysWhy) {
+TEST(PlanCache, DropsTheLeastRecentlyUsedAndLogsWhy) {
   std::vector<std::string> log;
   PlanCache cache(2, [&log](std::string_view line) { log.emplace_back(line); });
   cache.add({1}, "one");
   cache.add({2}, "two");
   EXPECT_NE(cache.find({1}), nullptr);
   cache.finish_warm_up();
-  cache.add({3}, "three");  // two goes
+  cache.add({3}, "three");  // evicts two
   EXPECT_EQ(cache.find({2}), nullptr);
   EXPECT_NE(cache.find({1}), nullptr);
   cache.add({2}, "two");
@@ -125,7 +125,7 @@ TEST_F(PlanTest, AGrowingSeriesRarelyReplans) {
   EXPECT_LT(engine.plans(), 12);
 }
 
-TEST(ArenaTest, KnowsItsBlocksApartAlsoByTheSameSize) {
+TEST(ArenaTest, DistinguishesBlocksOfTheSameSize) {
   Arena arena;
   arena.reserve(4096);
   const std::uint64_t first = arena.generation();
@@ -136,11 +136,11 @@ TEST(ArenaTest, KnowsItsBlocksApartAlsoByTheSameSize) {
   EXPECT_NE(arena.generation(), first);
 }
 
-// A forecast that finds no memory takes the arena with it. Plans that pointed into it are laid out
-// again, also where the next arena is as large as the one before.
-TEST_F(PlanTest, OutliveAForecastThatWasRefused) {
+// A forecast that runs out of memory frees the arena. Plans that pointed into it are laid out
+// again, even if the next arena has the same size.
+TEST_F(PlanTest, SurviveARefusedForecast) {
   const Series small = walk(1, 20), medium = walk(2, 500), large = walk(3, 4000);
-  const ForecastOptions options;  // made here: its own allocations are to succeed
+  const ForecastOptions options;  // created here so that its own allocations succeed
   const Engine plain = Engine::load(model_);
   for (const Mode mode : {Mode::reduce_overhead, Mode::max_autotune}) {
     const Engine engine = Engine::load(model_, {.mode = mode, .threads = 1});

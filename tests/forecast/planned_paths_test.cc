@@ -1,4 +1,4 @@
-// One rule for how a forecast is made: engine, server and command ask these functions.
+// The functions that decide how a forecast is computed, used by engine, server and command.
 #include <gtest/gtest.h>
 
 #include "toto/toto.h"

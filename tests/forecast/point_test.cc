@@ -1,22 +1,19 @@
-// The specifications of --point: what is understood, what is refused and how.
+// The specifications of --point: accepted forms and error messages.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "forecast/summary.h"
+#include "special_values.h"
 #include "toto/toto.h"
 
 namespace toto {
 namespace {
 
 using Kind = Point::Kind;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void expect_point(std::string_view spec, Kind kind, double a = 0, double b = 0) {
   SCOPED_TRACE(spec);
@@ -67,7 +64,7 @@ TEST(ParsePoint, TakesSharesAndLevelsAboveOneAsPercentages) {
   expect_point("mean_plus_std_30", Kind::mean_plus_std, 30);  // a count is a count
 }
 
-TEST(ParsePoint, TakesTheEdgesThatMakeSense) {
+TEST(ParsePoint, AcceptsValidLimits) {
   expect_point("trimmed_mean_0", Kind::trimmed_mean, 0);
   expect_point("trimmed_mean_49.9", Kind::trimmed_mean, 49.9 / 100);
   expect_point("lower_trimmed_mean_0", Kind::lower_trimmed_mean, 0);
@@ -93,7 +90,7 @@ TEST(ParsePoint, ListsTheChoicesForAnUnknownName) {
   }
 }
 
-TEST(ParsePoint, RefusesWhatIsNoNumber) {
+TEST(ParsePoint, RefusesTextThatIsNotANumber) {
   for (const std::string_view spec : {"quantile_",
                                       "quantile_x",
                                       "quantile_0.5x",
@@ -130,7 +127,7 @@ TEST(ParsePoint, RefusesAMissingSecondNumber) {
   EXPECT_NE(refusal_of("quantile_plus_std_0.5").find("expected two"), std::string::npos);
 }
 
-TEST(ParsePoint, RefusesWhatIsOutOfRange) {
+TEST(ParsePoint, RefusesValuesOutOfRange) {
   for (const std::string_view spec :
        {"quantile_0", "quantile_1", "quantile_100", "quantile_-0.5", "quantile_150",
         "mean_quantile_mix_0_0.5", "quantile_plus_std_1_0.5"}) {
@@ -157,7 +154,7 @@ TEST(ParsePoint, RefusesWhatIsOutOfRange) {
   }
 }
 
-TEST(ParsePoint, SaysWhatWasFoundInOneSentence) {
+TEST(ParsePoint, ReportsTheValueInOneSentence) {
   EXPECT_EQ(refusal_of("trimmed_mean_50"),
             "point 'trimmed_mean_50': a share of 0.5 cut from each end leaves nothing; expected at "
             "least 0 and less than 0.5 (a number above 1 is a percentage)");
@@ -167,7 +164,7 @@ TEST(ParsePoint, SaysWhatWasFoundInOneSentence) {
       "(a number above 1 is a percentage)");
 }
 
-TEST(ParsePoint, ShowsHostileTextShortAndPrintable) {
+TEST(ParsePoint, PrintsUntrustedTextShortAndPrintable) {
   const std::string message =
       refusal_of(std::string("quan\ntile\x1b[31m\xff") + std::string(10'000, 'x'));
   EXPECT_LT(message.size(), 400u);
@@ -191,20 +188,20 @@ TEST(NameOf, IsReadBackTheSame) {
   EXPECT_EQ(name_of(parse_point("mean_quantile_mix_40_0.5")), "mean_quantile_mix_0.4_0.5");
 }
 
-TEST(CheckPoint, RefusesWhatNoSpecificationCouldSay) {
+TEST(CheckPoint, RefusesInvalidPoints) {
   EXPECT_NO_THROW(check_point({}));
-  EXPECT_NO_THROW(check_point({Kind::median, kNan, kNan}));  // unused numbers do not matter
+  EXPECT_NO_THROW(check_point({Kind::median, kMissing, kMissing}));  // unused numbers do not matter
   for (const Point point :
-       {Point{Kind::quantile, kNan}, Point{Kind::quantile, kInfinity},
-        Point{Kind::trimmed_mean, kNan}, Point{Kind::mean_plus_std, kInfinity},
-        Point{Kind::mean_plus_std, kNan}, Point{Kind::mean_quantile_mix, 0.5, kNan},
-        Point{Kind::quantile_plus_std, 0.5, kNan},
+       {Point{Kind::quantile, kMissing}, Point{Kind::quantile, kInfinity},
+        Point{Kind::trimmed_mean, kMissing}, Point{Kind::mean_plus_std, kInfinity},
+        Point{Kind::mean_plus_std, kMissing}, Point{Kind::mean_quantile_mix, 0.5, kMissing},
+        Point{Kind::quantile_plus_std, 0.5, kMissing},
         Point{Kind::quantile_plus_std, 0.5, -kInfinity}}) {
     EXPECT_NE(refusal([&] { check_point(point); }), "");
   }
   // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the point of the test
   const Point none{.kind = static_cast<Kind>(77)};
-  EXPECT_EQ(refusal([&] { check_point(none); }), "point: there is no kind 77; expected 0 to 9");
+  EXPECT_EQ(refusal([&] { check_point(none); }), "point: unknown kind 77; expected 0 to 9");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Sessions: every forecast is the bits of a fresh one, and what was computed before is not computed
-// again where the patches fall as they did.
+// Sessions: every forecast has the bits of a fresh one, and patches computed before are reused if
+// their alignment is the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
+#include "special_values.h"
 #include "test_model.h"
 
 namespace toto {
@@ -16,7 +16,6 @@ using testing::small_config;
 using testing::TemporaryFolder;
 using testing::walk;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr int kPatch = 8;  // of small_config()
 
 // Steps [begin, end) of every variate.
@@ -70,26 +69,26 @@ class SessionTest : public ::testing::Test {
   Engine engine_ = Engine::load(model_);
 };
 
-TEST_F(SessionTest, WholePatchesGoOnWhereTheLastOnesEnded) {
+TEST_F(SessionTest, ContinuesAfterWholePatches) {
   const SessionStats stats =
       expect_exact(engine_, walk(1, 300), 100, {kPatch, kPatch, 3 * kPatch, 5 * kPatch}, {});
-  // 13 patches (100 points), then 14, 15, 18, 23: all but the new ones are there.
+  // 13 patches (100 points), then 14, 15, 18, 23: all but the new ones are reused.
   EXPECT_EQ(stats.forecasts, 5);
   EXPECT_EQ(stats.patches_computed, 13 + 1 + 1 + 3 + 5);
   EXPECT_EQ(stats.patches_reused, 13 + 14 + 15 + 18);
   EXPECT_EQ(stats.contexts, 1);
 }
 
-TEST_F(SessionTest, PointsOneByOneComeBackToEveryAlignment) {
+TEST_F(SessionTest, ReusesEveryAlignmentForSinglePoints) {
   const SessionStats stats =
       expect_exact(engine_, walk(2, 200), 64, std::vector<std::size_t>(40, 1), {.horizon = 4});
   EXPECT_EQ(stats.contexts, kPatch);
-  // 64, then 65 to 71 are eight ways to fall into patches; from 72 on one patch is new each time.
+  // 64 and then 65 to 71 are eight alignments; from 72 on one patch is new each time.
   EXPECT_EQ(stats.patches_computed, 8 + 7 * 9 + 33);
   EXPECT_GT(stats.patches_reused, 300);
 }
 
-TEST_F(SessionTest, TheSameContextAgainComputesOnlyItsLastPatch) {
+TEST_F(SessionTest, RecomputesOnlyTheLastPatchOfTheSameContext) {
   Session session = engine_.open(walk(3, 80));
   const Forecast first = session.forecast();
   expect_same(session.forecast(), first);
@@ -123,12 +122,13 @@ TEST_F(SessionTest, SamplesBeyondTheFirstPatchInEveryModeDtypeAndThreadCount) {
               engine_.forecast(beginning_of(whole, 76), {.horizon = 20}));
 }
 
-TEST_F(SessionTest, MissingValuesFillAsTheyWouldAfresh) {
+TEST_F(SessionTest, FillsMissingValuesAsAFreshForecast) {
   Series whole = walk(5, 160, 2);
-  // A variate that begins late, gaps inside, and one at the end of the context that a later point
-  // closes: filling in a line then changes what was already forecast from.
-  for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kNan;
-  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79}) whole.values[160 + t] = kNan;
+  // A variate that begins late, inner gaps, and a gap at the end that a later point closes: linear
+  // filling then changes patches that were already used.
+  for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kMissing;
+  for (const int t : {0, 1, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79})
+    whole.values[160 + t] = kMissing;
   // 64 points, four times a patch, two single points, two patches: 8 + 4 + 13 + 13 + 2.
   constexpr int kWithoutChanges = 40;
   for (const Missing missing : {Missing::ffill, Missing::linear, Missing::mask}) {
@@ -136,13 +136,13 @@ TEST_F(SessionTest, MissingValuesFillAsTheyWouldAfresh) {
     options.missing = missing;
     const SessionStats stats = expect_exact(engine_, whole, 64, {8, 8, 8, 8, 1, 1, 16}, options);
     EXPECT_GT(stats.patches_reused, 30);
-    // A line to a point not known before changes the patches it crosses.
+    // Linear filling up to a new point changes the patches it crosses.
     EXPECT_EQ(missing == Missing::linear, stats.patches_computed > kWithoutChanges)
         << stats.patches_computed;
   }
 }
 
-TEST_F(SessionTest, AContextThatSlidesIsComputedAnew) {
+TEST_F(SessionTest, RecomputesASlidingContext) {
   ForecastOptions options{.horizon = 4};
   options.max_context = 64;
   const SessionStats stats = expect_exact(engine_, walk(6, 200), 48, {8, 8, 8, 8, 1}, options);
@@ -151,7 +151,7 @@ TEST_F(SessionTest, AContextThatSlidesIsComputedAnew) {
   EXPECT_EQ(stats.contexts, 1) << "what begins elsewhere is not kept";
 }
 
-TEST_F(SessionTest, OldPointsGoWhenThereAreTooMany) {
+TEST_F(SessionTest, DropsOldPointsBeyondTheLimit) {
   const Series whole = walk(7, 400, 2);
   Series begun = beginning_of(whole, 90);
   begun.mask.assign(begun.values.size(), 1);
@@ -215,7 +215,7 @@ TEST_F(SessionTest, EveryScalerIsExactAndOnlyCausalOnesReuse) {
     const SessionStats stats = expect_exact(engine, walk(10, 150), 40, {8, 8, 16, 1}, {});
     EXPECT_EQ(stats.patches_reused > 0, scaler != Toto1Scaler::std_mean);
   }
-  // A clamp tight enough to act follows the whole context: nothing that it changed is reused.
+  // A clamp that acts depends on the whole context: patches that it changed are not reused.
   Toto1Config config = small_config();
   config.scale_factor_exponent = 0.01;
   const Engine engine = Engine::load(made_model(folder_, config, 30));
@@ -238,7 +238,7 @@ TEST_F(SessionTest, EveryArchitecture) {
   }
 }
 
-TEST_F(SessionTest, KnownFuturesAreForgottenWhenTimeGoesOn) {
+TEST_F(SessionTest, AppendClearsKnownFutures) {
   Series whole = walk(12, 100, 3);
   whole.num_exogenous = 1;
   Session session = engine_.open(beginning_of(whole, 60));
@@ -254,7 +254,7 @@ TEST_F(SessionTest, KnownFuturesAreForgottenWhenTimeGoesOn) {
   EXPECT_EQ(session.stats().patches_computed, 8 + 1 + 1);
 }
 
-TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
+TEST_F(SessionTest, ABatchAnswersLikeSingleSessions) {
   for (const Mode mode : {Mode::standard, Mode::reduce_overhead}) {
     const Engine engine = Engine::load(model_, {.mode = mode});
     std::vector<Series> wholes;
@@ -278,7 +278,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
     }
     for (const Session& session : sessions) EXPECT_GT(session.stats().patches_reused, 0);
     batch.push_back(batch.front());
-    EXPECT_NE(error_of([&] { engine.forecast_into(batch, {}, out); }).find("is twice"),
+    EXPECT_NE(error_of([&] { engine.forecast_into(batch, {}, out); }).find("appears twice"),
               std::string::npos);
     EXPECT_NE(error_of([&] {
                 engine_.forecast_into(std::span(batch).first(1), {}, out);
@@ -287,7 +287,7 @@ TEST_F(SessionTest, ManyAtOnceAnswerAsOneByOne) {
   }
 }
 
-TEST_F(SessionTest, AnInterruptedForecastLeavesNothingWrongBehind) {
+TEST_F(SessionTest, SurvivesACancelledForecast) {
   const Series whole = walk(13, 2000, 3);  // two passes of tokens, then the first patch
   Session session = engine_.open(beginning_of(whole, 1600));
   for (const int allowed : {0, 1, 2}) {
@@ -319,7 +319,7 @@ TEST_F(SessionTest, OutlivesItsEngineAndReferenceModeComputesAll) {
   EXPECT_EQ(session.stats().bytes, 0u);
 }
 
-TEST_F(SessionTest, BadInputIsRefusedAndChangesNothing) {
+TEST_F(SessionTest, RefusesBadInputUnchanged) {
   EXPECT_NE(error_of([&] { engine_.open({}); }).find("is empty"), std::string::npos);
   EXPECT_NE(error_of([&] { engine_.open(walk(1, 10), {.max_length = 0}); }).find("max_length"),
             std::string::npos);
@@ -328,7 +328,7 @@ TEST_F(SessionTest, BadInputIsRefusedAndChangesNothing) {
   const std::vector<float> odd = {1, 2, 3}, infinite = {1, 2, 3, INFINITY};
   EXPECT_NE(error_of([&] {
               session.append(odd);
-            }).find("session \"pair\": 3 values are appended, which is no multiple of its 2"),
+            }).find("session \"pair\": 3 values are appended, expected a multiple of its 2"),
             std::string::npos);
   EXPECT_NE(error_of([&] { session.append(infinite); }).find("variate 1 has an infinite value"),
             std::string::npos);

@@ -1,5 +1,6 @@
 // Numbers from samples against NumPy and PyTorch, and the point forecasts of both kinds.
 #include "forecast/summary.h"
+#include "special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +14,6 @@
 
 namespace toto {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 const std::vector<float> kValues = {0.1F,  -3.25F, 7.5F, 2.0F,  2.0F,
                                     11.0F, -0.7F,  5.5F, 1e-3F, 4.25F};
@@ -67,16 +65,16 @@ TEST(SampleSummary, TrimmedMeansCutWholeValues) {
   EXPECT_EQ(summary.trimmed_mean(0.49, 0.49), summary.trimmed_mean(0.4, 0.4));
 }
 
-TEST(SampleSummary, TrimmedMeanTakesDecimalsAsTheyAreMeant) {
+TEST(SampleSummary, TrimmedMeanToleratesBinaryRounding) {
   std::vector<float> values(100);
   for (int i = 0; i < 100; ++i) values[i] = static_cast<float>(i);
   const SampleSummary summary(values);
-  // 0.29 * 100 is 28.999999999999996 in binary: 29 values are cut all the same.
+  // 0.29 * 100 is 28.999999999999996 in binary: 29 values are cut nevertheless.
   EXPECT_EQ(summary.trimmed_mean(0.29, 0), (29 + 99) / 2.0);
   EXPECT_EQ(summary.trimmed_mean(0, 0.57), (0 + 42) / 2.0);
 }
 
-TEST(SampleSummary, SortsInPlaceWhateverTheOrder) {
+TEST(SampleSummary, SortsInPlace) {
   std::vector<float> values = kValues;
   std::vector<float> shuffled = kValues;
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(1));
@@ -106,16 +104,16 @@ TEST(SampleSummary, OfNothingOrNanIsNan) {
   }
 }
 
-TEST(SampleSummary, RefusesLevelsAndSharesThatAreNone) {
+TEST(SampleSummary, RefusesInvalidLevelsAndShares) {
   std::vector<float> values = kValues;
   const SampleSummary summary(values);
-  for (const double p : {-0.1, 1.1, kNan}) EXPECT_TRUE(std::isnan(summary.quantile(p)));
+  for (const double p : {-0.1, 1.1, double{kMissing}}) EXPECT_TRUE(std::isnan(summary.quantile(p)));
   EXPECT_TRUE(std::isnan(summary.trimmed_mean(0.5, 0.5)));
   EXPECT_TRUE(std::isnan(summary.trimmed_mean(-0.1, 0)));
-  EXPECT_TRUE(std::isnan(summary.trimmed_mean(0, kNan)));
+  EXPECT_TRUE(std::isnan(summary.trimmed_mean(0, kMissing)));
 }
 
-TEST(SampleSummary, InfinitiesStayWhereTheyAre) {
+TEST(SampleSummary, KeepsInfinities) {
   std::vector<float> values = {-kInfinity, 1, 2, 3, kInfinity, kInfinity};
   const SampleSummary summary(values);
   EXPECT_EQ(summary.quantile(0), -kInfinity);
@@ -131,14 +129,14 @@ TEST(SampleSummary, SumsInDouble) {
   EXPECT_NEAR(summary.mean(), (1e7 + 999'999.0 * 0.1F) / 1e6, 1e-9);
 }
 
-class PointOf : public testing::Test {
+class PointOf : public ::testing::Test {
  protected:
   using Kind = Point::Kind;
 
   // A skewed mixture, and a million draws from it.
   PointOf()
       : workspace_(StudentMixture::workspace_doubles(2)),
-        mixture_(workspace_, MixtureParameters<double>{df_, loc_, scale_, logits_}, {50, 4}),
+        mixture_(workspace_, MixtureParameters{df_, loc_, scale_, logits_}, {50, 4}),
         exact_(mixture_) {
     for (std::uint32_t i = 0; i < 1'000'000; ++i) {
       draws_.push_back(

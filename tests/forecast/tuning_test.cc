@@ -27,7 +27,7 @@ class TuningTest : public ::testing::Test {
     options.on_plan = [this](std::string_view line) { log_.emplace_back(line); };
     return Engine::load(model_, options);
   }
-  // The one file of schedules there is.
+  // The only file of schedules.
   std::string schedule_file() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(cache_ + "/schedules")) {
@@ -80,11 +80,11 @@ TEST_F(TuningTest, MeasuresOnceAndKeepsItForTheNextProcess) {
   EXPECT_FALSE(logged("measured"));
   EXPECT_TRUE(logged("plan 1: new shape class"));
   EXPECT_EQ(text_of(schedule_file()), kept);
-  load().forecast(walk(2, 4000));  // another class is added to what is there
+  load().forecast(walk(2, 4000));  // adds another size class
   EXPECT_GT(text_of(schedule_file()).size(), kept.size());
 }
 
-TEST_F(TuningTest, NoCacheMeasuresAnewAndWritesNothing) {
+TEST_F(TuningTest, WithoutACacheMeasuresAgainAndWritesNothing) {
   cache_.clear();
   for (int run = 0; run < 2; ++run) {
     log_.clear();
@@ -93,8 +93,8 @@ TEST_F(TuningTest, NoCacheMeasuresAnewAndWritesNothing) {
   }
 }
 
-// Whatever happens to the file, it is noticed, named, and made anew; the forecast stays what it is.
-TEST_F(TuningTest, ADamagedFileIsMadeAnew) {
+// Any damage to the file is detected, reported and repaired; the forecast does not change.
+TEST_F(TuningTest, ReplacesADamagedFile) {
   const Forecast expected = load().forecast(walk(1, 100));
   const std::string file = schedule_file(), good = text_of(file);
   for (std::size_t at = 0; at < good.size(); at += 7) {
@@ -114,7 +114,7 @@ TEST_F(TuningTest, ADamagedFileIsMadeAnew) {
   }
 }
 
-TEST_F(TuningTest, AFolderThatCannotBeWrittenIsNoFailure) {
+TEST_F(TuningTest, ToleratesAnUnwritableFolder) {
   std::ofstream(folder_ / "file") << "";
   cache_ = folder_ / "file";
   EXPECT_EQ(load().forecast(walk(1, 100)).mean, load(Mode::standard).forecast(walk(1, 100)).mean);
@@ -129,13 +129,13 @@ TEST(TextEntry, HoldsOneTextForOneKey) {
   EXPECT_EQ(cache::read_text_entry(path, "key").text, "a\nb\n");
   const cache::TextEntry other = cache::read_text_entry(path, "another");
   EXPECT_FALSE(other.text);
-  EXPECT_EQ(other.invalid, "");  // sound, only not for us
+  EXPECT_EQ(other.invalid, "");  // intact, with another key
   std::filesystem::create_directory(folder / "dir");
   EXPECT_NE(cache::read_text_entry(folder / "dir", "key").invalid, "");
 }
 
-// A sound file whose lines make no sense: written by who knows what under our key.
-TEST_F(TuningTest, SenselessLinesAreNotTrusted) {
+// An intact file with malformed lines under the right key.
+TEST_F(TuningTest, RefusesMalformedLines) {
   load().forecast(walk(1, 100));
   const std::string file = schedule_file();
   const std::string first = text_of(file).substr(0, text_of(file).find('\n') + 1);

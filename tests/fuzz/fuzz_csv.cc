@@ -9,28 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tables/series_file.h"
+#include "tests/slow_source.h"
 
 namespace {
 
 using namespace toto;
 using namespace toto::io;
 using namespace toto::tables;
-
-class SlowSource final : public ByteSource {
- public:
-  SlowSource(std::string_view bytes, std::size_t step) : bytes_(bytes), step_(step) {}
-  std::size_t read(char* dst, std::size_t size) override {
-    const std::size_t count = bytes_.copy(dst, std::min(size, step_));
-    bytes_.remove_prefix(count);
-    return count;
-  }
-
- private:
-  std::string_view bytes_;
-  std::size_t step_;
-};
 
 void require(bool holds) {
   if (!holds) std::abort();

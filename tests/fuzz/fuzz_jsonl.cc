@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tables/series_file.h"
 
 namespace {

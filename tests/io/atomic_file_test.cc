@@ -17,8 +17,7 @@
 
 #include "io_fixture.h"
 
-// The system calls under test, in front of libc's: each does what `faults` says, then the real
-// thing.
+// Replacements of the system calls under test: each injects `faults`, then calls the real one.
 namespace {
 
 struct Faults {
@@ -74,8 +73,7 @@ class AtomicFileTest : public testing::Test {
   void SetUp() override { faults = {}; }
   void TearDown() override { faults = {}; }
 
-  // The file "old" exists, `call` fails, and afterwards there is nothing but the old file as it
-  // was.
+  // The file "old" exists, `call` fails, and afterwards only the unchanged old file exists.
   void expect_untouched(ErrorCode code, std::string_view fragment,
                         const std::function<void(const std::string&)>& call) {
     const std::string path = folder_ / "old";
@@ -97,8 +95,8 @@ mode_t mode_of(const std::string& path) {
 
 void set_mode(const std::string& path, mode_t mode) { ASSERT_EQ(chmod(path.c_str(), mode), 0); }
 
-// Runs `body` in a child process, which a changed limit or user cannot outlive; its result is the
-// child's exit status.
+// Runs `body` in a child process, so that a changed limit or user affects only the child; returns
+// the child's exit status.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -116,7 +114,7 @@ int code_of(const std::function<void()>& call) {
   }
 }
 
-TEST_F(AtomicFileTest, WritesANewFileFlushedAndWithTheUsersMode) {
+TEST_F(AtomicFileTest, CreatesAFileFlushedAndWithTheUsersMode) {
   const mode_t mask = umask(027);
   write_file_atomically(folder_ / "new", "contents");
   umask(mask);
@@ -153,13 +151,13 @@ TEST_F(AtomicFileTest, CreatesParentFolders) {
   EXPECT_EQ(contents_of(folder_ / "a/b/c/file"), "x");
 }
 
-TEST_F(AtomicFileTest, TakesNamesAsLongAsTheFileSystemDoes) {
+TEST_F(AtomicFileTest, AcceptsTheLongestFileNames) {
   const std::string path = folder_ / std::string(255, 'n');
   write_file_atomically(path, "x");
   EXPECT_EQ(contents_of(path), "x");
 }
 
-TEST_F(AtomicFileTest, TakesRelativeNamesAndADash) {
+TEST_F(AtomicFileTest, AcceptsRelativeNamesAndADash) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_.path());
   write_file_atomically("plain", "1");
@@ -186,7 +184,7 @@ TEST_F(AtomicFileTest, FollowsSymbolicLinks) {
                [&] { write_file_atomically(folder_ / "loop", "x"); });
 }
 
-TEST_F(AtomicFileTest, RefusesWhatIsNoFileName) {
+TEST_F(AtomicFileTest, RefusesInvalidFileNames) {
   fs::create_directory(folder_ / "sub");
   expect_error(ErrorCode::invalid_argument, {folder_ / "sub", "Is a directory"},
                [&] { write_file_atomically(folder_ / "sub", "x"); });
@@ -200,7 +198,7 @@ TEST_F(AtomicFileTest, RefusesWhatIsNoFileName) {
   EXPECT_FALSE(fs::exists(folder_ / "new"));
 }
 
-TEST_F(AtomicFileTest, LeavesProtectedFilesAndFoldersAlone) {
+TEST_F(AtomicFileTest, KeepsProtectedFilesAndFolders) {
   set_mode(folder_.path(), 0777);
   put(folder_ / "protected", "old");
   set_mode(folder_ / "protected", 0444);
@@ -263,7 +261,7 @@ TEST_F(AtomicFileTest, AFailureLeavesTheOldFile) {
   });
 }
 
-TEST_F(AtomicFileTest, AFileSizeLimitIsLikeAFullDisk) {
+TEST_F(AtomicFileTest, ReportsAFileSizeLimitAsAFullDisk) {
   put(folder_ / "old", "old");
   const int result = in_child([&] {
     signal(SIGXFSZ, SIG_IGN);
@@ -305,13 +303,13 @@ TEST_F(AtomicFileTest, KilledBeforeTheRenameLeavesTheOldFile) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_EQ(contents_of(folder_ / "old"), "old");
-  write_file_atomically(folder_ / "old", "new");  // what the killed one left is not in the way
+  write_file_atomically(folder_ / "old", "new");  // leftovers of the killed process do not matter
   EXPECT_EQ(contents_of(folder_ / "old"), "new");
   close(ready[0]);
   close(ready[1]);
 }
 
-TEST_F(AtomicFileTest, KilledAtAnyMomentLeavesAWholeFile) {
+TEST_F(AtomicFileTest, KilledAtAnyMomentLeavesACompleteFile) {
   const std::string path = folder_ / "file";
   const auto text = [](char c) { return std::string(20'000, c); };
   write_file_atomically(path, text('a'));
@@ -331,7 +329,7 @@ TEST_F(AtomicFileTest, KilledAtAnyMomentLeavesAWholeFile) {
   }
 }
 
-TEST_F(AtomicFileTest, TwoWritersLeaveOneWholeFile) {
+TEST_F(AtomicFileTest, TwoWritersLeaveOneCompleteFile) {
   const std::string path = folder_ / "file";
   const auto write_many = [&](char c) {
     for (int i = 0; i < 50; ++i) write_file_atomically(path, std::string(10'000, c));
@@ -346,7 +344,7 @@ TEST_F(AtomicFileTest, TwoWritersLeaveOneWholeFile) {
 
 // --------------------------------------------------------------------------------------- read_file
 
-TEST_F(AtomicFileTest, KnowsOneFileByAllItsNames) {
+TEST_F(AtomicFileTest, RecognisesOneFileByAllItsNames) {
   put(folder_ / "file", "x");
   put(folder_ / "other", "x");
   std::filesystem::create_symlink("file", folder_ / "link");
@@ -361,7 +359,7 @@ TEST_F(AtomicFileTest, KnowsOneFileByAllItsNames) {
   EXPECT_TRUE(same("file", "here/./here/link"));
   EXPECT_FALSE(same("file", "other"));
   EXPECT_FALSE(same("file", "new"));
-  // Not there yet, nor perhaps their folders.
+  // Files that do not exist, in folders that may not exist either.
   EXPECT_TRUE(same("new", "here/new"));
   EXPECT_TRUE(same("new", "dangling"));
   EXPECT_TRUE(same("a/b/new", "here/a/./b/../b/new"));
@@ -383,7 +381,7 @@ TEST_F(AtomicFileTest, ReadsAWholeFileUpToTheLimit) {
                [] { read_file("/proc/self/status", 20); });
 }
 
-TEST_F(AtomicFileTest, ReadRefusesWhatIsNoFileWithoutWaiting) {
+TEST_F(AtomicFileTest, ReadRefusesNonFilesWithoutBlocking) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   const auto refused = [&](ErrorCode code, const std::string& path, std::string_view why) {
     expect_error(code, {path, why}, [&] { read_file(path, 100); });
@@ -396,7 +394,7 @@ TEST_F(AtomicFileTest, ReadRefusesWhatIsNoFileWithoutWaiting) {
   expect_error(ErrorCode::not_found, {"zero byte"}, [] { read_file(std::string("a\0b", 3), 100); });
 }
 
-TEST_F(AtomicFileTest, ReadSaysWhenAFileMayNotBeRead) {
+TEST_F(AtomicFileTest, ReadReportsMissingPermission) {
   put(folder_ / "secret", "x");
   set_mode(folder_.path(), 0755);
   set_mode(folder_ / "secret", 0);

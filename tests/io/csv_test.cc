@@ -14,28 +14,14 @@
 #include <vector>
 
 #include "io_fixture.h"
+#include "slow_source.h"
 
 namespace toto::io {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Gives at most `step` bytes at a time, as a slow pipe does.
-class SlowSource final : public ByteSource {
- public:
-  SlowSource(std::string_view bytes, std::size_t step) : bytes_(bytes), step_(step) {}
-  std::size_t read(char* dst, std::size_t size) override {
-    const std::size_t count = bytes_.copy(dst, std::min(size, step_));
-    bytes_.remove_prefix(count);
-    return count;
-  }
-
- private:
-  std::string_view bytes_;
-  std::size_t step_;
-};
-
-// Text made on the fly, without an end; counts what was taken from it.
+// Endless generated text; counts the bytes read.
 class EndlessSource final : public ByteSource {
  public:
   EndlessSource(std::string start, std::string repeated)
@@ -85,7 +71,7 @@ TEST(CsvReader, SplitsRowsAndFields) {
   EXPECT_EQ(rows_of("a"), (Rows{{"a"}}));
 }
 
-TEST(CsvReader, TakesEveryKindOfLineEnd) {
+TEST(CsvReader, AcceptsEveryLineEnd) {
   const Rows expected = {{"a", "b"}, {"1", "2"}, {"3", "4"}};
   EXPECT_EQ(rows_of("a,b\n1,2\n3,4\n"), expected);
   EXPECT_EQ(rows_of("a,b\r\n1,2\r\n3,4\r\n"), expected);
@@ -93,7 +79,7 @@ TEST(CsvReader, TakesEveryKindOfLineEnd) {
   EXPECT_EQ(rows_of("a,b\r\n1,2\n\n\r\r\n3,4"), expected);
 }
 
-TEST(CsvReader, UndoesQuotes) {
+TEST(CsvReader, RemovesQuotes) {
   EXPECT_EQ(rows_of("\"a,b\",\"c\"\"d\"\n"), (Rows{{"a,b", "c\"d"}}));
   EXPECT_EQ(rows_of("\"\",\"\"\"\"\n"), (Rows{{"", "\""}}));
   EXPECT_EQ(rows_of("x,\"two\r\nlines\"\ny,\" blanks \" \n"),
@@ -117,7 +103,7 @@ TEST(CsvReader, CountsLinesAndColumnsFromOne) {
   EXPECT_EQ(reader.where("b"), "data.csv: line 7, column 2 (\"b\")");
 }
 
-TEST(CsvReader, SkipsWhatIsLeftOfARow) {
+TEST(CsvReader, SkipsTheRestOfARow) {
   MemorySource source("a,b,\"c\nd\"\n1,2,3\n");
   TextInput input(source, "data.csv");
   CsvReader reader(input, ',');
@@ -129,7 +115,7 @@ TEST(CsvReader, SkipsWhatIsLeftOfARow) {
   EXPECT_EQ(reader.line(), 3);
 }
 
-TEST(CsvReader, RefusesWhatHasNoMeaning) {
+TEST(CsvReader, RefusesInvalidCsv) {
   expect_refused("a,b\n1,x\"y\n", {"data.csv: line 2, column 2", "quote inside", "\"x\""});
   expect_refused("a,b\n1,\"x\"y\n", {"data.csv: line 2, column 2", "after the closing quote"});
   expect_refused("a,b\n1,2\n\"3,4\n5,6\n", {"data.csv: line 3, column 1", "never closed"});
@@ -166,8 +152,8 @@ TEST(CsvReader, RefusesEndlessColumnsAfter100000) {
   expect_refused(most + ",0\n", {"line 1, column 100001"});
 }
 
-// The same text in pieces of any size gives the same fields, those on the border of the buffer too.
-TEST(CsvReader, DoesNotDependOnThePiecesTheTextComesIn) {
+// The same text in chunks of any size gives the same fields, including those at buffer boundaries.
+TEST(CsvReader, DoesNotDependOnTheChunkSize) {
   std::mt19937 random(7);
   constexpr std::string_view kAlphabet = "ab ,,\"\"\n\r\t;1.";
   std::size_t num_accepted = 0;
@@ -229,7 +215,7 @@ TEST(TextInput, RefusesUtf16AndDropsTheByteOrderMark) {
             (Rows{{"a", "b"}}));
 }
 
-TEST(TextInput, HoldsTheFirstLineHoweverItArrives) {
+TEST(TextInput, BuffersTheFirstLine) {
   SlowSource source("\n \r\na,b\n1,2\n", 1);
   TextInput input(source, "data.csv");
   EXPECT_EQ(input.head(), "\n \r\na,b\n");
@@ -237,7 +223,7 @@ TEST(TextInput, HoldsTheFirstLineHoweverItArrives) {
   EXPECT_EQ(TextInput(blank, "data.csv").head().size(), std::size_t{1} << 20);
 }
 
-TEST(DetectDelimiter, TakesSemicolonsAndTabsOnlyWithoutDoubt) {
+TEST(DetectDelimiter, AcceptsSemicolonsAndTabsUnlessAmbiguous) {
   const auto detect = [](std::string_view text) {
     MemorySource source(text);
     return detect_delimiter(TextInput(source, "data.csv"));
@@ -277,14 +263,14 @@ TEST(OpenSource, ReadsStandardInputAndLeavesItOpen) {
   ::close(before);
 }
 
-Cell cell_of(std::string_view text) {
+CellKind cell_of(std::string_view text) {
   float value = 0;
   return parse_cell(text, value);
 }
 
 float value_of(std::string_view text) {
   float value = 0;
-  EXPECT_EQ(parse_cell(text, value), Cell::number) << text;
+  EXPECT_EQ(parse_cell(text, value), CellKind::number) << text;
   return value;
 }
 
@@ -320,31 +306,32 @@ TEST(ParseCell, RoundsOnce) {
 TEST(ParseCell, KnowsTheSpellingsOfMissing) {
   for (const std::string_view text :
        {"", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE"}) {
-    EXPECT_EQ(cell_of(text), Cell::missing) << text;
+    EXPECT_EQ(cell_of(text), CellKind::missing) << text;
   }
 }
 
-TEST(ParseCell, SaysWhyACellIsNoNumber) {
+TEST(ParseCell, ExplainsWhyACellIsNotANumber) {
   for (const std::string_view text : {"inf", "-inf", "+Infinity", "INF"}) {
-    EXPECT_EQ(cell_of(text), Cell::infinite) << text;
+    EXPECT_EQ(cell_of(text), CellKind::infinite) << text;
   }
   for (const std::string_view text : {"1e39", "-1e39", "1e999", "3.4028236e38", "1e-999"}) {
-    EXPECT_EQ(cell_of(text), Cell::beyond_float) << text;
+    EXPECT_EQ(cell_of(text), CellKind::beyond_float) << text;
   }
   for (const std::string_view text : {"1,5", "1,234.5", "-1,5"}) {
-    EXPECT_EQ(cell_of(text), Cell::decimal_comma) << text;
+    EXPECT_EQ(cell_of(text), CellKind::decimal_comma) << text;
   }
   for (const std::string_view text :
        {"-",     "+",     ".",      "abc",  "0x10", "1e",       "1e+", "1 000",
         "1_000", "1.2.3", "$5",     "5%",   "N/A",  "-nan",     "+NA", "nan(1)",
         "--1",   "+-1",   "1e999x", "true", "=1+1", "<script>", "\xE9"}) {
-    EXPECT_EQ(cell_of(text), Cell::text) << text;
+    EXPECT_EQ(cell_of(text), CellKind::text) << text;
   }
-  EXPECT_EQ(complaint(Cell::text, "abc"), "\"abc\" is text, expected a number or an empty cell");
-  EXPECT_NE(complaint(Cell::decimal_comma, "1,5").find("such as 1234.5"), std::string::npos);
+  EXPECT_EQ(complaint(CellKind::text, "abc"),
+            "\"abc\" is text, expected a number or an empty cell");
+  EXPECT_NE(complaint(CellKind::decimal_comma, "1,5").find("such as 1234.5"), std::string::npos);
 }
 
-TEST(ToFloat, RefusesWhatRoundsToInfinity) {
+TEST(ToFloat, RefusesNumbersThatRoundToInfinity) {
   float value = 0;
   EXPECT_TRUE(to_float(3.4028235677973362e38, value));  // just below the border
   EXPECT_EQ(value, FLT_MAX);

@@ -1,5 +1,5 @@
-// Whichever allocation fails while files are read and written, the answer is an exception: no
-// crash, no leak (the sanitizers watch), no file left half written.
+// Any allocation may fail while files are read and written: the result is an exception, without a
+// crash, a leak (checked by the sanitizers) or an incomplete file.
 #include <functional>
 
 #include "allocation_hook.h"
@@ -12,7 +12,7 @@
 namespace toto::io {
 namespace {
 
-// This room may let std::bad_alloc through; the engine and the command translate it.
+// src/io may throw std::bad_alloc; the engine and the command translate it.
 int fail_each_allocation(
     const std::function<void()>& call, const std::function<void()>& check = [] {}) {
   const auto translated = [&call] {

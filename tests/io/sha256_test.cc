@@ -44,7 +44,7 @@ TEST(Sha256, AgreesWithTheStandard) {
   }
 }
 
-TEST(Sha256, IsTheSameInAnyPiecesAndByAnyCode) {
+TEST(Sha256, IsTheSameForAnyChunksAndImplementation) {
   std::mt19937_64 random(3);
   std::string text(5'000, '\0');
   for (char& c : text) c = static_cast<char>(random());
@@ -56,7 +56,7 @@ TEST(Sha256, IsTheSameInAnyPiecesAndByAnyCode) {
   const std::string expected = digest_of(text, Sha256::Code::portable);
   for (const Sha256::Code code : all_codes()) {
     Sha256 hash(code);
-    for (int round = 0; round < 20; ++round) {  // the same object: a digest starts it afresh
+    for (int round = 0; round < 20; ++round) {  // the same object: a digest resets it
       for (std::string_view rest = text; !rest.empty();) {
         const std::size_t size = std::min<std::size_t>(random() % 200, rest.size());
         hash.update(std::as_bytes(std::span(rest.substr(0, size))));
@@ -67,7 +67,7 @@ TEST(Sha256, IsTheSameInAnyPiecesAndByAnyCode) {
   }
 }
 
-TEST(Sha256, TakesInstructionsOnlyWhereTheCpuHasThem) {
+TEST(Sha256, UsesInstructionsOnlyIfTheCpuHasThem) {
   if (Sha256::has_instructions()) {
     EXPECT_NO_THROW(digest_of("", Sha256::Code::instructions));
   } else {

@@ -1,4 +1,4 @@
-// Every kernel, on every instruction set this CPU has, against the plain one: the same bits.
+// Every kernel on every instruction set of this CPU has the same bits as the plain one.
 #include "kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,7 @@
 namespace toto {
 namespace {
 
-// Every table of vector kernels that this CPU can run; on some there are two of one instruction
-// set.
+// Every table of vector kernels that this CPU can run; some CPUs have two for one instruction set.
 std::vector<const Kernels*> vector_kernels() {
   std::vector<const Kernels*> tables;
   for (const Isa isa : all_isas()) {
@@ -143,7 +142,7 @@ TEST(Kernels, QuantisedRowsAgreeAndAreClose) {
   Random random(11);
   for (const int depth : {1, 5, 127, 128, 129, 300}) {
     std::vector<float> src = random.normals(depth, 3);
-    if (depth == 300) {  // a group of nothing and a group of next to nothing
+    if (depth == 300) {  // a group of zeros and a group of tiny values
       std::fill(src.begin(), src.begin() + 128, 0.0f);
       std::fill(src.begin() + 128, src.begin() + 256, 1e-38f);
     }
@@ -166,8 +165,8 @@ TEST(Kernels, QuantisedRowsAgreeAndAreClose) {
   }
 }
 
-// A maximum ignores what is not a number; a quantised row must not.
-TEST(Kernels, AQuantisedRowRemembersWhatIsNoNumber) {
+// A maximum ignores NaN; a quantised row must not.
+TEST(Kernels, AQuantisedRowKeepsNan) {
   for (const float wrong : {std::nanf(""), INFINITY, -INFINITY}) {
     std::vector<float> src(200, 1.0f);
     src[150] = wrong;
@@ -200,8 +199,8 @@ TEST(Kernels, GemmRowsDoNotDependOnTheirNeighbours) {
   }
 }
 
-// Sums stay close to float64: the bound that lets float32 beat the reference's own error. What is
-// lost by storing weights in fewer bits is what the bits say, not more.
+// Sums stay close to float64, within the bound that keeps float32 below the reference's own error.
+// Weights in fewer bits lose no more than their rounding.
 TEST(Kernels, GemmIsAccurate) {
   const struct {
     DType type;
@@ -222,7 +221,7 @@ TEST(Kernels, GemmIsAccurate) {
   }
 }
 
-// Weights so small that their common scale is rounded itself keep their sign.
+// Weights with a denormal scale keep their sign.
 TEST(Kernels, TheSmallestWeightsKeepTheirSignAsInt8) {
   const int depth = kScaleGroup;
   PackedLinear linear = declare_packed(depth, kPanel, DType::int8);
@@ -319,7 +318,7 @@ TEST(Kernels, AttentionAgreesOnEveryIsa) {
   }
 }
 
-// Where a prefix ends is a matter of memory, not of the result.
+// The end of the prefix affects only the memory layout, not the result.
 TEST(Kernels, AttentionDoesNotDependOnTheSplit) {
   Random random(6);
   constexpr int kHeadDim = 16, kCount = 100;
@@ -445,7 +444,7 @@ TEST(Kernels, FoldingAgrees) {
   }
 }
 
-// Values a network should never see must not make the instruction sets disagree or crash.
+// Extreme values must not make the instruction sets disagree or crash.
 TEST(Kernels, ExtremeValuesAgree) {
   GemmData data({3, 70, 1, Epilogue::gate}, 4);
   data.src[0] = 1e38f;
@@ -462,7 +461,7 @@ TEST(Kernels, ExtremeValuesAgree) {
   }
 }
 
-TEST(Kernels, AnUnavailableIsaIsRefused) {
+TEST(Kernels, RefusesAnUnavailableIsa) {
   for (const Isa isa : all_isas()) {
     if (isa_available(isa)) {
       EXPECT_EQ(kernels_for(isa).isa, isa);

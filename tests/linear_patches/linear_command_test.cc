@@ -1,4 +1,4 @@
-// The command with one more row in its table of architectures: nothing else of it differs.
+// The command with one more row in its table of architectures; nothing else differs.
 #include "cli_fixture.h"
 
 namespace toto::cli {
@@ -34,7 +34,7 @@ TEST_F(LinearCommandTest, VerifiesItsGoldenInEveryMode) {
   }
 }
 
-TEST_F(LinearCommandTest, InspectsMakesAndExamines) {
+TEST_F(LinearCommandTest, InspectsAndMakesModels) {
   const Result inspected = run({"inspect", kGolden, "--json", "i.json"});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_NE(contents_of(folder_ / "i.json").find("\"architecture\": \"linear_patches\""),

@@ -1,6 +1,6 @@
-// The linear test architecture through engine and HTTP: neither knows of it.
+// The linear test architecture through engine and HTTP, which do not know it.
 #include "model/architecture.h"
-#include "model/make_model.h"
+#include "model/random_model.h"
 #include "server_fixture.h"
 
 namespace toto::server {
@@ -22,7 +22,7 @@ const std::string& model() {
   return path;
 }
 
-TEST(LinearPatches, SpeaksForItself) {
+TEST(LinearPatches, DescribesItself) {
   const Engine engine = Engine::load(model());
   const ModelInfo& info = engine.model();
   EXPECT_EQ(info.facts.architecture, "linear_patches");
@@ -35,7 +35,7 @@ TEST(LinearPatches, SpeaksForItself) {
   EXPECT_FALSE(info.trained);
 }
 
-// One pass, two blocks, a last block that is shorter, and horizons that end inside a patch.
+// One pass, two blocks, a shorter last block, and horizons that end inside a patch.
 TEST(LinearPatches, FollowsItsOracleInEveryMode) {
   const Engine oracle = Engine::load(model(), {.mode = Mode::reference, .dtype = DType::f64});
   for (const Mode mode :

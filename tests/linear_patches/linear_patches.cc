@@ -1,9 +1,8 @@
-// A third architecture, in tests only: every patch is a linear function of the patch before it, in
-// quantiles. It shows that a folder and a row of the table are all that a new architecture needs.
+// Every patch is a linear function of the previous one, with quantile outputs.
 //
-//   row     values of the patch, scaled, 0 where missing; then a flag for each, 1 = missing
+//   row     scaled values of the patch, 0 if missing; then a flag for each, 1 = missing
 //   head    [step][level] = bias + weight . row + drift * position / 100, in units of the scale
-//   query   a constant row in place of a patch that is to be predicted
+//   query   a constant row in place of a patch to predict
 #include "linear_patches/linear_patches.h"
 
 #include <algorithm>
@@ -84,13 +83,12 @@ class LinearNetwork final : public Network {
   std::size_t step_doubles() const noexcept override { return kNumLevels; }
   void trace(int variates, int outputs, const Workspace& workspace, const double* loc,
              const double* scale, Trace& trace) const override {
-    add_trace(
-        variates, outputs, patch_, [&](int v) { return loc[v * patch_]; },
-        [&](int v) { return scale[v * patch_]; },
-        [&](int v, int p, int n) {
-          return workspace.heads[(v * outputs + p) * workspace.head_stride + n];
-        },
-        trace);
+    std::vector<double> locs, scales;
+    for (int v = 0; v < variates; ++v) {
+      locs.push_back(loc[v * patch_]);
+      scales.push_back(scale[v * patch_]);
+    }
+    add_trace(variates, outputs, patch_, locs, scales, workspace.heads, trace);
   }
 
  private:
@@ -160,7 +158,7 @@ class LinearArchitecture final : public Architecture {
     return std::make_unique<LinearNetwork>(shape(), static_cast<const LinearWeights&>(weights));
   }
   std::unique_ptr<Oracle> oracle(const Checkpoint& checkpoint, bool) const override {
-    return make_oracle(checkpoint, facts().patch);
+    return make_linear_oracle(checkpoint, facts().patch);
   }
 };
 

@@ -1,4 +1,4 @@
-// Model folders: what loads, and what is refused with which sentence.
+// Model folders: accepted ones, and error messages for the others.
 #include "model/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(CheckpointTest, ConfigRoundTrip) {
   EXPECT_FALSE(config.is_spacewise(0));
 }
 
-TEST_F(CheckpointTest, ConfigsThatAreRefused) {
+TEST_F(CheckpointTest, RefusesInvalidConfigs) {
   const std::string good = toto1_config_json(base_config());
   struct Case {
     std::string from, to, expected;
@@ -123,7 +123,7 @@ TEST_F(CheckpointTest, ConfigsThatAreRefused) {
   EXPECT_NE(warnings[0].find("extra"), std::string::npos);
 }
 
-TEST_F(CheckpointTest, WhatAConfigHoldsCannotFloodATerminal) {
+TEST_F(CheckpointTest, ConfigErrorsAreShortAndPrintable) {
   const std::string good = toto1_config_json(base_config());
   const std::string flood = std::string(900'000, 'x') + "\\u001b[31m\\u009b";
   std::vector<std::string> warnings;
@@ -147,7 +147,7 @@ TEST_F(CheckpointTest, WhatAConfigHoldsCannotFloodATerminal) {
   EXPECT_EQ(warnings.back(), "c: 981 more unknown keys are ignored");
 }
 
-TEST_F(CheckpointTest, MakeModelReplacesAModelAsAWhole) {
+TEST_F(CheckpointTest, MakeModelReplacesAModelAtomically) {
   const std::string path = made_model(folder_);
   const std::string config = text_of(path + "/config.json");
   const std::string weights = text_of(path + "/model.safetensors");
@@ -165,7 +165,7 @@ TEST_F(CheckpointTest, MakeModelReplacesAModelAsAWhole) {
     EXPECT_EQ(code, ErrorCode::cancelled) << stop;
     EXPECT_EQ(text_of(path + "/config.json"), config);
     EXPECT_EQ(text_of(path + "/model.safetensors"), weights);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 2) << "nothing beside";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 2) << "nothing else";
   }
   std::uint64_t last = 0;
   make_model(other, 2, io::TensorType::f32, path, {.progress = [&](auto done, auto total) {
@@ -177,7 +177,7 @@ TEST_F(CheckpointTest, MakeModelReplacesAModelAsAWhole) {
   EXPECT_EQ(Engine::load(path).model().shape[1].value, 64);
 }
 
-TEST_F(CheckpointTest, AbsentKeysTakeTheReferencesDefaults) {
+TEST_F(CheckpointTest, AbsentKeysHaveTheReferencesDefaults) {
   std::vector<std::string> warnings;
   const Toto1Config config = parse_config(
       R"({"patch_size": 8, "stride": 8, "embed_dim": 8, "num_layers": 2, "num_heads": 2, "mlp_hidden_dim": 8,
@@ -189,7 +189,7 @@ TEST_F(CheckpointTest, AbsentKeysTakeTheReferencesDefaults) {
   EXPECT_EQ(config.scale_factor_exponent, 10.0);
 }
 
-TEST_F(CheckpointTest, FoldersThatAreNoModels) {
+TEST_F(CheckpointTest, RefusesFoldersThatAreNotModels) {
   EXPECT_NE(refusal(folder_ / "nowhere").find("nowhere"), std::string::npos);
   EXPECT_EQ(code_, ErrorCode::not_found);
   std::filesystem::create_directories(folder_ / "empty");
@@ -200,7 +200,7 @@ TEST_F(CheckpointTest, FoldersThatAreNoModels) {
   EXPECT_EQ(code_, ErrorCode::not_found);
 }
 
-TEST_F(CheckpointTest, TensorsThatAreWrong) {
+TEST_F(CheckpointTest, RefusesWrongTensors) {
   const std::string other = folder_ / "edited";
   const auto refused = [&](const std::function<void(std::vector<Tensor>&)>& edit) {
     const std::string sentence = refusal(edited_model(model_, other, edit));
@@ -222,7 +222,7 @@ TEST_F(CheckpointTest, TensorsThatAreWrong) {
   EXPECT_NE(refused([](auto& tensors) {
               tensors.push_back(tensors[2]);
               tensors.back().name = tensors[2].name.substr(6);
-            }).find("twice"),
+            }).find("duplicate tensor"),
             std::string::npos);
   EXPECT_NE(refused([](auto& tensors) {
               tensors.push_back({"model.target_variate_label", {32}, std::vector<float>(32, 1)});
@@ -236,7 +236,8 @@ TEST_F(CheckpointTest, UnknownTensorsAreNamedInAWarning) {
     tensors.push_back({"ema.decay", {1}, {0.5f}});
   });
   const Engine engine = Engine::load(other);
-  ASSERT_EQ(engine.model().warnings.size(), 1u);  // the frequencies are recomputed and no news
+  ASSERT_EQ(engine.model().warnings.size(),
+            1u);  // none about the frequencies, which are recomputed
   EXPECT_NE(engine.model().warnings[0].find("ema.decay"), std::string::npos);
 }
 

@@ -32,7 +32,7 @@ const std::vector<double> kDfs = {2.0, 2.0 + 1.2e-7, 2.1, 2.5, 3.0, 4.0, 5.5, 7.
 const std::vector<double> kLevels = {1e-6, 1e-3, 0.01, 0.05, 0.1,  0.2,  0.3,   0.4,     0.5,
                                      0.6,  0.7,  0.8,  0.9,  0.95, 0.99, 0.999, 1 - 1e-6};
 
-// Owns what the mixture and its distribution function look at.
+// Owns the memory of the mixture and its distribution function.
 struct Case {
   std::vector<double> df, loc, scale, logits;
   Affine affine;
@@ -40,7 +40,7 @@ struct Case {
 
   StudentMixture mixture() {
     workspace.assign(StudentMixture::workspace_doubles(df.size()), kNan);
-    return StudentMixture(workspace, MixtureParameters<double>{df, loc, scale, logits}, affine);
+    return StudentMixture(workspace, MixtureParameters{df, loc, scale, logits}, affine);
   }
   MixtureCdf exact() { return MixtureCdf(mixture()); }
 
@@ -92,7 +92,7 @@ TEST(Cdf, AgreesWithBoostForEveryDf) {
       SCOPED_TRACE(::testing::Message() << "df " << df << " x " << x);
       ASSERT_NEAR(exact.cdf(x), static_cast<double>(1 - tail), 3e-15);
       ASSERT_NEAR(exact.cdf(-x), static_cast<double>(tail), 3e-15);
-      // Far out, too: 1e-12 of what is left.
+      // In the tails as well: relative error 1e-12.
       ASSERT_NEAR(exact.cdf(-x) / static_cast<double>(tail), 1, 1e-12);
       ASSERT_NEAR(exact.survival(x) / static_cast<double>(tail), 1, 1e-12);
       ASSERT_NEAR(exact.pdf(x) / static_cast<double>(density), 1, 1e-12);
@@ -112,7 +112,7 @@ TEST(Cdf, BecomesTheGaussian) {
   }
 }
 
-TEST(Cdf, BehavesAtTheEdges) {
+TEST(Cdf, HandlesExtremes) {
   for (const double df : kDfs) {
     Case c = single(df, 3, 2);
     const MixtureCdf exact = c.exact();
@@ -217,7 +217,7 @@ TEST(Quantile, TransformsWithTheData) {
   EXPECT_EQ(c.exact().quantile(0.3), -7 + 3 * plain);
 }
 
-TEST(Quantile, RefusesLevelsThatAreNone) {
+TEST(Quantile, RefusesInvalidLevels) {
   Case c = single(3);
   const MixtureCdf exact = c.exact();
   for (const double p : {0.0, 1.0, -0.1, 1.5, kNan, kInfinity, -kInfinity}) {
@@ -233,7 +233,7 @@ TEST(Quantile, OfTheSmallestLevels) {
       const double q = exact.quantile(p);
       ASSERT_NEAR(exact.cdf(q) / p, 1, 1.1e-12) << df << " " << p;
     }
-    EXPECT_LT(exact.quantile(5e-324), exact.quantile(1e-290));  // beyond reach, but it comes back
+    EXPECT_LT(exact.quantile(5e-324), exact.quantile(1e-290));  // not accurate, but it ends
   }
 }
 
@@ -257,7 +257,7 @@ TEST(Quantile, OfScalesFarApart) {
 }
 
 TEST(Quantile, OfAFlatStretch) {
-  // Half of the mass around -1e6, half around 1e6: at 1/2 anything between will do.
+  // Half of the mass around -1e6, half around 1e6: any value between them is a median.
   Case c{{30, 30}, {-1e6, 1e6}, {1, 1}, {0, 0}, {}, {}};
   const MixtureCdf exact = c.exact();
   const double middle = exact.quantile(0.5);
@@ -269,8 +269,8 @@ TEST(Quantile, OfAFlatStretch) {
   EXPECT_NEAR(exact.cdf(exact.quantile(0.75)), 0.75, 1e-12);
 }
 
-// Whatever the parameters: it ends, and the level lies between the neighbours of the answer.
-TEST(Quantile, SurvivesAnything) {
+// For any parameters the search ends, and the level is between those of the neighbouring doubles.
+TEST(Quantile, EndsForAnyParameters) {
   std::mt19937_64 engine(4);
   std::uniform_real_distribution<double> unit;
   const auto power = [&](double low, double high) {
@@ -373,8 +373,7 @@ TEST(MixtureCdf, AllocatesNothing) {
   Case c = random_case(engine, 24);
   c.workspace.resize(StudentMixture::workspace_doubles(24));
   const long before = testing::allocations;
-  const StudentMixture mixture(c.workspace,
-                               MixtureParameters<double>{c.df, c.loc, c.scale, c.logits}, {});
+  const StudentMixture mixture(c.workspace, MixtureParameters{c.df, c.loc, c.scale, c.logits}, {});
   const MixtureCdf exact(mixture);
   double total = exact.mean() + exact.standard_deviation() + exact.cdf(0) + exact.pdf(0);
   for (const double p : kLevels) total += exact.quantile(p) + exact.trimmed_mean(p / 3, p / 3);

@@ -1,5 +1,5 @@
-// Packed weights kept on disk: the same bits as without, whatever happens to the model's files, to
-// the entry or to the folder.
+// Packed weights on disk: the same bits as without them, whatever happens to the model's files, the
+// entry or the folder.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include "cache/cache_folder.h"
 #include "cache/checksum.h"
 #include "io/safetensors.h"
-#include "model/toto1/weights.h"
+#include "model/toto1/toto1_weights.h"
 #include "test_model.h"
 #include "trace_values.h"
 
@@ -80,13 +80,13 @@ class PackedCacheTest : public ::testing::Test {
   std::string entry(DType dtype = DType::f32) const {
     return cache::entry_path(cache_, model_, name_of(dtype));
   }
-  std::size_t num_files() const {  // finished, unfinished, whatever
+  std::size_t num_files() const {  // finished or not
     std::error_code none;
     const fs::directory_iterator files(cache_ + "/weights", none);
     return none ? 0 : static_cast<std::size_t>(std::distance(files, {}));
   }
 
-  // The entry as `damage` leaves it is not believed: it is named, made anew, and then used.
+  // An entry changed by `damage` is not used: it is reported, written again, and then used.
   void expect_rebuilt(std::string_view reason, const std::function<void()>& damage) {
     const Loaded expected = load(model_, {.threads = 2});
     load();
@@ -164,7 +164,7 @@ TEST_F(PackedCacheTest, NothingIsKeptUnlessAskedFor) {
 }
 
 // The packed bytes of an engine version are what its entries hold. If this fails and the new bytes
-// are right, raise kToto1PackingVersion, then put the new sums here.
+// are right, increase kToto1PackingVersion, then put the new sums here.
 TEST_F(PackedCacheTest, PackedBytesChangeOnlyWithTheirVersion) {
   struct Case {
     DType dtype;
@@ -195,7 +195,7 @@ class ChangedModelTest : public PackedCacheTest {
     before_ = load();
     ASSERT_TRUE(load().was_mapped());
   }
-  // Packed again from what the files hold now, without a word of warning; then mapped.
+  // Packed again from the current files, without a warning; then mapped.
   void expect_noticed() {
     const Loaded now = load();
     EXPECT_FALSE(now.was_mapped());
@@ -234,7 +234,7 @@ TEST_F(ChangedModelTest, EditedInPlaceAndSetBackInTime) {
   EXPECT_NE(values_of(load().trace, "mean"), values_of(before_.trace, "mean"));
 }
 
-// Just after the entry was made, within one tick of the clock that stamps files.
+// Just after the entry was written, within one tick of the file system's clock.
 TEST_F(ChangedModelTest, EditedAgainAndAgainWithinATick) {
   for (int i = 0; i < 20; ++i) {
     std::string text = text_of(weights_);
@@ -273,7 +273,7 @@ TEST_F(ChangedModelTest, AnotherModelInItsFolder) {
   expect_noticed();
 }
 
-TEST_F(ChangedModelTest, DamagedWeightsAreRefusedAsEver) {
+TEST_F(ChangedModelTest, RefusesDamagedWeights) {
   const int fd = open(weights_.c_str(), O_WRONLY);
   const std::uint32_t nan = 0x7FC00000;
   ASSERT_EQ(pwrite(fd, &nan, 4, static_cast<off_t>(fs::file_size(weights_) - 4)), 4);
@@ -286,7 +286,7 @@ TEST_F(ChangedModelTest, DamagedWeightsAreRefusedAsEver) {
 
 // ------------------------------------------------------------------------------------- the entry
 
-TEST_F(PackedCacheTest, DamagedEntriesAreMadeAnew) {
+TEST_F(PackedCacheTest, ReplacesDamagedEntries) {
   load();
   const std::string good = text_of(entry());
   const auto put = [&](std::string bytes) {
@@ -297,7 +297,7 @@ TEST_F(PackedCacheTest, DamagedEntriesAreMadeAnew) {
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
     return put(bytes);
   };
-  expect_rebuilt("something else", flipped(0));
+  expect_rebuilt("does not hold packed weights", flipped(0));
   expect_rebuilt("its format is 17, expected 1", flipped(8));
   expect_rebuilt("header does not match", flipped(12));    // the number of sections
   expect_rebuilt("header does not match", flipped(16));    // the size
@@ -305,7 +305,7 @@ TEST_F(PackedCacheTest, DamagedEntriesAreMadeAnew) {
   expect_rebuilt("header does not match", flipped(40));    // the key
   expect_rebuilt("header does not match", flipped(100));   // the weights' hash
   expect_rebuilt("contents do not match", flipped(192));   // the table
-  expect_rebuilt("contents do not match", flipped(4095));  // zeros behind it
+  expect_rebuilt("contents do not match", flipped(4095));  // padding
   expect_rebuilt("contents do not match", flipped(4096));  // weights
   expect_rebuilt("contents do not match", flipped(good.size() / 2));
   expect_rebuilt("contents do not match", flipped(good.size() - 9));
@@ -319,10 +319,10 @@ TEST_F(PackedCacheTest, DamagedEntriesAreMadeAnew) {
   std::string holes = good;  // as after a power cut
   std::fill(holes.begin() + 8192, holes.begin() + 12288, '\0');
   expect_rebuilt("contents do not match", put(holes));
-  expect_rebuilt("something else", put(std::string(good.size(), '\0')));
+  expect_rebuilt("does not hold packed weights", put(std::string(good.size(), '\0')));
 }
 
-TEST_F(PackedCacheTest, WhatIsNoFileIsMadeAnew) {
+TEST_F(PackedCacheTest, ReplacesNonFiles) {
   const auto replaced = [&](const std::function<void()>& make) {
     return [this, make] {
       fs::remove(entry());
@@ -338,7 +338,7 @@ TEST_F(PackedCacheTest, WhatIsNoFileIsMadeAnew) {
   }
 }
 
-TEST_F(PackedCacheTest, AFolderWithFilesInItsPlaceIsLeftAlone) {
+TEST_F(PackedCacheTest, KeepsAFolderWithFilesInItsPlace) {
   fs::create_directories(entry() + "/inside");
   const Loaded loaded = load();
   ASSERT_EQ(loaded.warnings.size(), 2u);
@@ -349,7 +349,7 @@ TEST_F(PackedCacheTest, AFolderWithFilesInItsPlaceIsLeftAlone) {
 }
 
 // An engine that has an entry mapped keeps it when it is replaced or removed.
-TEST_F(PackedCacheTest, AnEntryMayGoWhileItIsInUse) {
+TEST_F(PackedCacheTest, AnEntryMayBeRemovedWhileInUse) {
   load();
   const Series series = walk(3, 60, 2);
   const Engine engine = Engine::load(model_, with_cache());
@@ -364,7 +364,7 @@ TEST_F(PackedCacheTest, AnEntryMayGoWhileItIsInUse) {
 
 // ------------------------------------------------------------------------------------ the folder
 
-TEST_F(PackedCacheTest, TheLeastRecentlyUsedMakesRoom) {
+TEST_F(PackedCacheTest, EvictsTheLeastRecentlyUsed) {
   std::vector<std::string> models;
   for (std::uint64_t seed = 10; seed < 14; ++seed) {
     models.push_back(made_model(folder_, small_config(), seed));
@@ -393,7 +393,7 @@ TEST_F(PackedCacheTest, TheLeastRecentlyUsedMakesRoom) {
   EXPECT_EQ(cache::usage_of(cache_).num_entries, 2u) << "nothing had to go for it";
 }
 
-TEST_F(PackedCacheTest, WhatKilledProcessesLeftIsRemoved) {
+TEST_F(PackedCacheTest, RemovesFilesOfKilledProcesses) {
   fs::create_directories(cache_ + "/weights");
   const std::string old_file = cache_ + "/weights/.toto-1-0.tmp";
   const std::string new_file = cache_ + "/weights/.toto-2-0.tmp";
@@ -402,10 +402,10 @@ TEST_F(PackedCacheTest, WhatKilledProcessesLeftIsRemoved) {
   fs::last_write_time(old_file, fs::file_time_type::clock::now() - std::chrono::hours(2));
   EXPECT_TRUE(load().was_kept());
   EXPECT_FALSE(fs::exists(old_file));
-  EXPECT_TRUE(fs::exists(new_file)) << "somebody may be writing it";
+  EXPECT_TRUE(fs::exists(new_file)) << "another process may be writing it";
 }
 
-TEST_F(PackedCacheTest, AnUnusableFolderIsAWarning) {
+TEST_F(PackedCacheTest, WarnsAboutAnUnusableFolder) {
   write_text(cache_, "a file");
   for (int i = 0; i < 2; ++i) {
     const Loaded loaded = load();
@@ -416,7 +416,7 @@ TEST_F(PackedCacheTest, AnUnusableFolderIsAWarning) {
   }
 }
 
-TEST_F(PackedCacheTest, OneEntryForAModelHoweverItsFolderIsSpelled) {
+TEST_F(PackedCacheTest, OneEntryForAnySpellingOfTheFolder) {
   fs::create_directory_symlink(model_, folder_ / "link");
   load();
   for (const std::string& spelling :
@@ -429,7 +429,7 @@ TEST_F(PackedCacheTest, OneEntryForAModelHoweverItsFolderIsSpelled) {
   EXPECT_EQ(odd.find('\xff'), std::string::npos);
 }
 
-TEST_F(PackedCacheTest, LoadingFromSeveralThreadsAtOnce) {
+TEST_F(PackedCacheTest, LoadingFromSeveralThreads) {
   const Loaded expected = load(model_, {.threads = 2});
   std::vector<Loaded> results(8);
   std::vector<std::thread> threads;

@@ -1,5 +1,4 @@
-// What a pass may ask of a network: several outputs of a run, constant rows at any place, and
-// positions that are left out.
+// Features of a pass: several outputs per run, constant rows at any place, and skipped positions.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -27,15 +26,15 @@ class PassTest : public ::testing::Test {
     for (const float x : values.values) inputs_.push_back((x - 100) / 10);
   }
 
-  struct Request {
+  struct PassRequest {
     int first = 0, last = kTokens;  // tokens of this pass
     int outputs = 1;                // of each run
     int constant = 0;               // the vector at token kLabel
     const int* places = nullptr;
   };
 
-  // The heads of one pass; keys and values go on where the pass before ended.
-  std::vector<float> run(const Request& request) {
+  // The heads of one pass; keys and values continue after the previous pass.
+  std::vector<float> run(const PassRequest& request) {
     const ModelShape& shape = network_->shape();
     const int count = request.last - request.first, width = shape.input_width;
     std::vector<RowRun> runs;
@@ -92,7 +91,7 @@ class PassTest : public ::testing::Test {
     return {workspace.heads, workspace.heads + num_outputs * workspace.head_stride};
   }
 
-  // Of variate v the i-th of `outputs` rows.
+  // The i-th of `outputs` rows of variate v.
   static std::vector<float> row(const std::vector<float>& heads, int outputs, int v, int i) {
     const std::size_t stride = heads.size() / (kVariates * outputs);
     const auto first = heads.begin() + static_cast<std::ptrdiff_t>((v * outputs + i) * stride);
@@ -111,7 +110,7 @@ class PassTest : public ::testing::Test {
   std::vector<float> positions_, inputs_;
 };
 
-TEST_F(PassTest, AnswersForTheLastRowsOfARun) {
+TEST_F(PassTest, ComputesTheLastRowsOfARun) {
   constexpr int kOutputs = 3;
   const std::vector<float> together = run({.outputs = kOutputs});
   for (int i = 0; i < kOutputs; ++i) {
@@ -123,7 +122,7 @@ TEST_F(PassTest, AnswersForTheLastRowsOfARun) {
   EXPECT_NE(row(together, kOutputs, 0, 0), row(together, kOutputs, 0, 1));
 }
 
-TEST_F(PassTest, TakesConstantRowsAtAnyPlace) {
+TEST_F(PassTest, AcceptsConstantRowsAtAnyPlace) {
   const std::vector<float> whole = run({});
   EXPECT_NE(run({.constant = 1}), whole) << "the vector matters";
   // Alone in a pass, first of a pass, last of a pass.
@@ -138,7 +137,7 @@ TEST_F(PassTest, TakesConstantRowsAtAnyPlace) {
   }
 }
 
-TEST_F(PassTest, LeavesPositionsOut) {
+TEST_F(PassTest, SkipsPositions) {
   const int places[kTokens] = {0, 1, 2, 3, 5, 6, 8};
   const std::vector<float> whole = run({.places = places});
   EXPECT_NE(run({}), whole) << "positions matter";

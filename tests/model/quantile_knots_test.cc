@@ -1,4 +1,4 @@
-// A distribution given by its quantiles: exact at the levels, sound between and beyond them.
+// A distribution given by quantiles: exact at the levels, interpolated between and beyond them.
 #include "model/quantile_knots.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class KnotsTest : public ::testing::Test {
   }
 };
 
-TEST_F(KnotsTest, RunThroughTheLevels) {
+TEST_F(KnotsTest, PassThroughTheLevels) {
   for (std::size_t i = 0; i < kLevels.size(); ++i) {
     EXPECT_DOUBLE_EQ(knots_.quantile(kLevels[i]), values_[i]);
   }
@@ -76,7 +76,7 @@ TEST_F(KnotsTest, DrawsHaveTheQuantiles) {
   }
 }
 
-TEST(Knots, AreSortedAndRefuseWhatIsNotFinite) {
+TEST(Knots, AreSortedAndRefuseNonFiniteValues) {
   std::vector<double> crossing = {3, 1, 2};
   const std::vector<double> levels = {0.25, 0.5, 0.75};
   const QuantileKnots knots(levels, crossing);

@@ -24,7 +24,7 @@ class Pandas(unittest.TestCase):
         one = engine().forecast(pd.DataFrame({"a": wave(), "b": wave(level=2)}), 5, multivariate=True)
         self.assertEqual(one.mean.shape, (2, 5))
 
-    def test_its_own_missing_values(self) -> None:
+    def test_missing_values_of_pandas(self) -> None:
         import pandas as pd
 
         gap = wave(100).astype(np.float64)
@@ -37,7 +37,7 @@ class Pandas(unittest.TestCase):
             engine().forecast(pd.Series(whole), 3).mean, engine().forecast([1, 2, None, 4], 3).mean
         )
 
-    def test_kinds_that_are_no_numbers(self) -> None:
+    def test_types_that_are_not_numbers(self) -> None:
         import pandas as pd
 
         days = pd.Series(pd.date_range("2024", periods=9, tz="UTC"))
@@ -54,7 +54,7 @@ class Pandas(unittest.TestCase):
         ):
             with self.subTest(getattr(wrong, "dtype", wrong)), self.assertRaises(TypeError):
                 engine().forecast(wrong, 2)
-        with self.assertRaisesRegex(TypeError, 'series "ds" holds something that is no number'):
+        with self.assertRaisesRegex(TypeError, 'series "ds" holds .*, expected numbers'):
             engine().forecast(pd.DataFrame({"ds": days, "y": range(9)}), 2)
 
     def test_na_and_categories_of_numbers(self) -> None:
@@ -70,14 +70,14 @@ class Pandas(unittest.TestCase):
             engine().forecast(pd.Series(large, dtype="Int64"), 2).mean, engine().forecast(np.array(large), 2).mean
         )
 
-    def test_columns_of_one_name(self) -> None:
+    def test_columns_with_the_same_name(self) -> None:
         import pandas as pd
 
         twice = engine().forecast(pd.DataFrame(np.stack([wave(), wave(level=3)], axis=1), columns=["a", "a"]), 2)
         self.assertEqual([f.id for f in twice], ["a", "a"])
         np.testing.assert_array_equal(twice[1].mean, engine().forecast(wave(level=3), 2).mean)
 
-    def test_known_futures_are_tables_as_histories_are(self) -> None:
+    def test_known_futures_as_tables(self) -> None:
         import pandas as pd
 
         history = pd.DataFrame({"y": wave(60), "x1": wave(60, level=2), "x2": wave(60, level=3)})
@@ -92,7 +92,7 @@ class Pandas(unittest.TestCase):
         both = engine().forecast([history, history], 2, multivariate=True, known_future=[future, future])
         np.testing.assert_array_equal(both[1].mean, expected.mean)
         for wrong in (future[["x1"]], future.rename(columns={"x1": "z"})):
-            with self.assertRaisesRegex(ValueError, "known_future has the columns .*, expected those that stand last"):
+            with self.assertRaisesRegex(ValueError, "known_future has the columns .*, expected the last ones"):
                 engine().forecast(history, 2, multivariate=True, known_future=wrong)
 
 
@@ -192,7 +192,7 @@ class Nixtla(unittest.TestCase):
         wanted = pd.to_datetime(["2024-03-31", "2024-04-01", "2024-04-02"]).tz_localize(berlin)
         self.assertEqual(list(answer["ds"]), list(wanted))
 
-    def test_whole_numbers_have_steps(self) -> None:
+    def test_steps_between_whole_numbers(self) -> None:
         import pandas as pd
 
         from totocpp.nixtla import TotoFrame
@@ -228,7 +228,7 @@ class Nixtla(unittest.TestCase):
                 answers.append(TotoFrame(engine()).forecast(self.one(given).drop(index=30), 2, freq="D"))
         pd.testing.assert_frame_equal(answers[0], answers[1])
 
-    def test_options_arrive(self) -> None:
+    def test_options_are_passed_on(self) -> None:
         from totocpp.nixtla import TotoFrame
 
         toto, frame = TotoFrame(engine()), self.one(range(60))
@@ -242,7 +242,7 @@ class Nixtla(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "the frame is dict, expected a pandas DataFrame"):
             toto.forecast({"a": wave()}, 2)
 
-    def test_refusals(self) -> None:
+    def test_rejected_inputs(self) -> None:
         import pandas as pd
 
         from totocpp.nixtla import TotoFrame
@@ -286,7 +286,7 @@ class GluonTs(unittest.TestCase):
         self.assertEqual(str(forecasts[0].start_date), "2024-07-19")
         sampled = next(iter(predictor.predict(self.dataset(), num_samples=20)))
         self.assertEqual(sampled.samples.shape, (20, 7))
-        with self.assertWarnsRegex(UserWarning, "num_workers=2 has no meaning here: there is no such argument"):
+        with self.assertWarnsRegex(UserWarning, "num_workers=2 is ignored: there is no such argument"):
             next(predictor.predict(self.dataset(), num_workers=2))
 
     def test_evaluation(self) -> None:
@@ -314,7 +314,7 @@ class GluonTs(unittest.TestCase):
         (forecast,) = TotoPredictor(engine(), 4, num_samples=9).predict(dataset)
         self.assertEqual(forecast.samples.shape, (9, 4, 2))
 
-    def test_answers_do_not_depend_on_neighbours(self) -> None:
+    def test_answers_do_not_depend_on_other_series(self) -> None:
         import pandas as pd
 
         from totocpp.gluonts import TotoPredictor
@@ -363,7 +363,7 @@ class GluonTs(unittest.TestCase):
 
 @needs("mypy")
 class Types(unittest.TestCase):
-    def test_what_a_checker_reads(self) -> None:
+    def test_types_seen_by_a_checker(self) -> None:
         import subprocess
         import sys
         from pathlib import Path

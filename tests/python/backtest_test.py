@@ -27,7 +27,7 @@ def quietly(*arguments: Any, **settings: Any) -> Any:
 
 
 class Backtests(unittest.TestCase):
-    def test_the_commands_files(self) -> None:
+    def test_same_files_as_the_command(self) -> None:
         command()
         with tempfile.TemporaryDirectory() as folder:
             process = run_command(
@@ -54,7 +54,7 @@ class Backtests(unittest.TestCase):
         self.assertEqual(list(settings), list(theirs["settings"]))  # one table of them
         for name in set(settings) - {"lag_test", "isa", "threads"}:  # left out, and resolved by the engine
             self.assertEqual(settings[name], theirs["settings"][name], name)
-        self.assertIn("bit for bit", run.lookahead)
+        self.assertIn("the same bits", run.lookahead)
 
     def test_without_pandas_rows_are_dicts(self) -> None:
         run = quietly(FILES[0], windows=3, strategies=["simple"])
@@ -65,7 +65,7 @@ class Backtests(unittest.TestCase):
             self.assertIsInstance(run.forecasts[0]["0.1"], float)
             self.assertEqual(len(run.returns), 3)
 
-    def test_parts_make_the_whole(self) -> None:
+    def test_merged_parts_equal_one_run(self) -> None:
         whole = quietly(FILES, windows=4)
         parts = merged([quietly(file, windows=4) for file in FILES])
         self.assertEqual(parts.results["symbols"], whole.results["symbols"])
@@ -76,7 +76,7 @@ class Backtests(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "AAPL is in two files"):
             merged([quietly(FILES[0], windows=4)] * 2)
 
-    def test_refusals(self) -> None:
+    def test_rejected_arguments(self) -> None:
         for kind, sentence, data, settings in (
             (FileNotFoundError, "nope.csv", "nope.csv", {}),
             (ValueError, 'no strategy "x"', FILES[0], {"strategies": ["x"]}),
@@ -99,19 +99,19 @@ class Backtests(unittest.TestCase):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 quietly(data, **settings)
 
-    def test_what_it_says_of_itself(self) -> None:
+    def test_repr(self) -> None:
         run = quietly(FILES, windows=2)
-        self.assertRegex(repr(run), r"^Backtest\(AAPL, BTCUSD; \d+ warnings; .*bit for bit")
+        self.assertRegex(repr(run), r"^Backtest\(AAPL, BTCUSD; \d+ warnings; .*the same bits")
         self.assertLess(len(repr(run)), 500)
 
-    def test_data_that_looks_odd_is_said(self) -> None:
+    def test_warns_about_odd_data(self) -> None:
         with self.assertWarnsRegex(UserWarning, "AAPL.csv: line"):
             run = engine().backtest(FILES[0], windows=2)
         self.assertTrue(run.warnings)
 
 
 class _Text:
-    """What reads the same and is not equal."""
+    """Values that read the same and are not equal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -122,7 +122,7 @@ class _Text:
 
 @needs("pandas")
 class Frames(unittest.TestCase):
-    def test_frames_are_called_by_their_symbol(self) -> None:
+    def test_frames_are_named_by_their_symbol(self) -> None:
         import pandas as pd
 
         frame = pd.read_csv(FILES[0])

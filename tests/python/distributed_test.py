@@ -20,7 +20,7 @@ from totocpp.distributed import ForecastActor, backtest_universe, forecast_datas
 
 
 class Noting(ForecastActor):
-    """Slow enough to lose a machine in the middle, and notes where it ran."""
+    """Slow enough to lose a machine in the middle of a job; records where it ran."""
 
     def __init__(self, *arguments: Any, notes: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -64,8 +64,8 @@ class Ray(unittest.TestCase):
         ray.shutdown()
         cls.cluster.shutdown()
 
-    def test_0_a_class_of_a_script(self) -> None:
-        """As one of a notebook: nobody can import it, and each worker still makes it once."""
+    def test_0_a_class_defined_in_a_script(self) -> None:
+        """As in a notebook: it cannot be imported, and each worker still creates it once."""
         import ray
 
         with TemporaryDirectory() as folder:
@@ -92,10 +92,10 @@ class Ray(unittest.TestCase):
             np.testing.assert_array_equal(answer["point"], alone.median)
             self.assertAlmostEqual(answer["sum"], alone.mean.sum(), places=3)
 
-    def test_0_refusals_of_a_universe(self) -> None:
+    def test_0_rejected_universes(self) -> None:
         for kind, sentence, data, settings in (
             (ValueError, "data is empty", [], {}),
-            (ValueError, "report=True: the symbols of a universe are run apart", DATA / "AAPL.csv", {"report": True}),
+            (ValueError, "report=True: the symbols of a universe run in separate tasks", DATA / "AAPL.csv", {"report": True}),
             (TypeError, "data is dict, expected a file", {"A": 1}, {}),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
@@ -165,7 +165,7 @@ class Ray(unittest.TestCase):
                 killed_after.append(len(notes()))
                 self.cluster.remove_node(self.second, allow_graceful=False)
 
-            # Two CPUs a task and a node: one task at a time on each of them.
+            # Two CPUs per task and per node: one task at a time on each.
             dataset = forecast_dataset(
                 frame, 30, concurrency=2, num_cpus=2, batch_size=5, actor=Noting, notes=folder, samples=16
             )
@@ -186,7 +186,7 @@ class Ray(unittest.TestCase):
 
 @needs("pandas")
 class Frames(unittest.TestCase):
-    """Long frames become rows before any machine is asked, so this needs none."""
+    """Long frames become rows locally: no cluster is needed."""
 
     def test_rows_are_the_series_of_the_adapter(self) -> None:
         import pandas as pd

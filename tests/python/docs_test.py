@@ -1,4 +1,4 @@
-"""Every ```python block of the documents runs, in order, one namespace a document.
+"""Every ```python block of the documents runs, in order, one namespace per document.
 
 A warning is a failure, unless the block announces it: `# warns: part of the sentence`. Then it has to come.
 """
@@ -27,7 +27,7 @@ def run(where: str, code: str, names: dict[str, Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", module="(?!__main__|totocpp)")  # what other packages say of themselves
+        warnings.filterwarnings("ignore", module="(?!__main__|totocpp)")  # warnings of other packages
         exec(compile(code, where, "exec"), names)
     said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
     announced = ANNOUNCED.findall(code)

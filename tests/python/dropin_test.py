@@ -1,4 +1,4 @@
-"""Toto, TotoForecaster and TotoPipeline as those call them who come from PyTorch."""
+"""Toto, TotoForecaster and TotoPipeline as called by code written for PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from unittest import mock
 import numpy as np
 from support import engine, wave
 
-import totocpp
 from totocpp import MaskedTimeseries, Toto, TotoForecaster, TotoPipeline
 
 MODEL = Path(str(engine().info["path"]))
@@ -33,7 +32,7 @@ class CompileSwitches(Said):
         pipe, said = self.said(lambda: TotoPipeline.from_pretrained("toto-mini", cache_policy="never", **arguments))
         return pipe.engine.mode, pipe.engine.dtype, said
 
-    def test_either_of_them_asks_for_compiling(self) -> None:
+    def test_either_argument_enables_compiling(self) -> None:
         """Wrappers have torch_compile=False and compile_model=True by default, and compile."""
         self.assertEqual(
             self.mode(compile_model=True, compile_mode="max-autotune", torch_compile=False), ("max-autotune", "f32", [])
@@ -47,21 +46,21 @@ class CompileSwitches(Said):
         assert pipe.last_run_metadata is not None
         self.assertTrue(pipe.last_run_metadata["torch_compile_requested"])
 
-    def test_what_is_dropped_is_said(self) -> None:
+    def test_warns_about_ignored_settings(self) -> None:
         mode, _, (sentence,) = self.mode(torch_compile=False, compile_mode="max-autotune")
         self.assertEqual(mode, "reference")
         self.assertIn("compile_mode='max-autotune' has no effect: torch_compile is False", sentence)
         for off in ({"torch_compile": False}, {"compile_mode": "reference"}):
             mode, dtype, (sentence,) = self.mode(torch_dtype="bfloat16", **off)
             self.assertEqual((mode, dtype), ("reference", "f32"))
-            self.assertIn("torch_dtype='bfloat16' has no meaning in reference mode", sentence)
+            self.assertIn("torch_dtype='bfloat16' is ignored: reference mode", sentence)
         with mock.patch.dict(os.environ, {"TOTO_DTYPE": "int8"}):
             mode, dtype, (sentence,) = self.mode(torch_compile=False)
             self.assertEqual((mode, dtype), ("reference", "f32"))
-            self.assertIn("TOTO_DTYPE='int8' has no meaning in reference mode", sentence)
+            self.assertIn("TOTO_DTYPE='int8' is ignored: reference mode", sentence)
         self.assertEqual(self.mode(torch_compile=False, torch_dtype="float64"), ("reference", "f64", []))
 
-    def test_pytorchs_other_name_of_max_autotune(self) -> None:
+    def test_max_autotune_no_cudagraphs(self) -> None:
         mode, _, (sentence,) = self.mode(compile_mode="max-autotune-no-cudagraphs")
         self.assertEqual(mode, "max-autotune")
         self.assertIn("compile_mode='max-autotune-no-cudagraphs' is max-autotune here", sentence)
@@ -72,7 +71,7 @@ class CompileSwitches(Said):
 
 
 class PipelineParts(unittest.TestCase):
-    def test_what_wrappers_have(self) -> None:
+    def test_attributes_that_wrappers_use(self) -> None:
         pipe = TotoPipeline.from_pretrained("toto-mini", torch_dtype="bfloat16")
         self.assertIsNone(pipe.last_run_metadata)
         self.assertEqual((pipe.device, pipe.model_dtype, pipe.compiled), ("cpu", "torch.bfloat16", True))
@@ -98,7 +97,7 @@ class Loading(Said):
         with tempfile.TemporaryDirectory() as folder:
             other = Path(folder) / "other.safetensors"
             other.symlink_to(MODEL / "model.safetensors")
-            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, with config.json"):
+            with self.assertRaisesRegex(ValueError, "other.safetensors, expected model.safetensors, next to config.json"):
                 Toto.load_from_checkpoint(other)
         _, (sentence,) = self.said(lambda: Toto.load_from_checkpoint(MODEL, "cuda"))
         self.assertIn("runs on the CPU", sentence)
@@ -111,7 +110,7 @@ class Loading(Said):
         with self.assertRaisesRegex(TypeError, "both given"):
             Toto.from_pretrained("toto-mini", model_id="toto-mini")
         _, (sentence,) = self.said(lambda: Toto.from_pretrained("toto-mini", proxies={"http": "x"}))
-        self.assertIn("proxies={'http': 'x'} has no meaning here", sentence)
+        self.assertIn("proxies={'http': 'x'} is ignored", sentence)
         with tempfile.TemporaryDirectory() as folder:
             snapshot = Path(folder) / "models--a--b" / "snapshots" / "main"
             snapshot.parent.mkdir(parents=True)
@@ -131,7 +130,7 @@ class Loading(Said):
 
 class Forecaster(unittest.TestCase):
     def test_collated_batches(self) -> None:
-        """torch's default_collate makes one number a series of what is one for all."""
+        """torch's default_collate repeats a common number for each series."""
         series = np.stack([np.stack([wave(96), wave(96, level=3)])] * 2)
         inputs = MaskedTimeseries(series, np.ones(series.shape, bool), np.zeros(series.shape))
         forecaster = TotoForecaster(engine())
@@ -143,7 +142,7 @@ class Forecaster(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"num_exogenous_variables is \[0, 1\], expected the same number"):
             forecaster.forecast(inputs._replace(num_exogenous_variables=np.array([0, 1])), 5)
 
-    def test_the_uncached_path_runs_as_the_engine_does(self) -> None:
+    def test_the_uncached_path_gives_the_engines_numbers(self) -> None:
         inputs = MaskedTimeseries(wave(64)[np.newaxis], None, None)
         with mock.patch.dict(os.environ, {"TOTO_DTYPE": "bf16", "TOTO_SEED": "7"}):
             toto = Toto.from_pretrained("toto-mini", threads=1, isa="reference", cache=False)
@@ -156,7 +155,7 @@ class Forecaster(unittest.TestCase):
         exact = Toto.from_pretrained("toto-mini", mode="reference", dtype="f64")
         self.assertEqual(exact.uncached().dtype, "f64")
 
-    def test_an_array_is_no_masked_series(self) -> None:
+    def test_rejects_an_array_without_a_mask(self) -> None:
         with self.assertRaisesRegex(TypeError, "the inputs are ndarray, expected totocpp.MaskedTimeseries"):
             TotoForecaster(engine()).forecast(wave(), 5)  # type: ignore[arg-type]
 

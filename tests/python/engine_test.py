@@ -1,4 +1,4 @@
-"""Engine: what goes in, what comes out, and that it is the command's own answer."""
+"""Engine: inputs, outputs, and equality with the command."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shapes(unittest.TestCase):
             engine().forecast([list(row) for row in rows], 5, samples=7, multivariate=True).samples, forecast.samples
         )
 
-    def test_lists_of_any_lengths_and_mappings(self) -> None:
+    def test_lists_of_different_lengths_and_mappings(self) -> None:
         forecasts = engine().forecast([wave(100), wave(7), [1.0, None, 3.0]], 3)
         self.assertEqual([f.context_length for f in forecasts], [100, 7, 3])
         forecasts = engine().forecast({"a": wave(100), "b": wave(7)}, 3)
@@ -63,13 +63,13 @@ class Shapes(unittest.TestCase):
         forecast = engine().forecast(rows, 6, multivariate=True, known_future=future)
         np.testing.assert_array_equal(forecast.mean[1], future[0])
 
-    def test_quantiles_that_were_not_asked_for(self) -> None:
-        with self.assertRaisesRegex(ValueError, r"quantile 0.25 was not asked for.*0\.1"):
+    def test_quantiles_that_were_not_requested(self) -> None:
+        with self.assertRaisesRegex(ValueError, r"quantile 0.25 was not requested.*0\.1"):
             engine().forecast(wave(), 3).quantile(0.25)
         sampled = engine().forecast(wave(), 3, samples=100)
         np.testing.assert_allclose(sampled.quantile(0.25), np.quantile(sampled.samples, 0.25, axis=0), rtol=1e-6)
 
-    def test_point_context_decode_and_missing_arrive(self) -> None:
+    def test_point_context_decode_and_missing_are_passed_on(self) -> None:
         gap = wave()
         gap[100:300] = np.nan
         answers = {rule: engine().forecast(gap, 3, missing=rule).mean.tobytes() for rule in ("ffill", "linear", "mask")}
@@ -81,9 +81,9 @@ class Shapes(unittest.TestCase):
 
 
 class SameBits(unittest.TestCase):
-    """Whatever the numbers came as."""
+    """The same numbers for every type of input."""
 
-    def test_kinds_of_input(self) -> None:
+    def test_types_of_input(self) -> None:
         values = np.round(wave(200) * 8)  # whole numbers, exact in every type
         expected = engine().forecast(values, 12, samples=20).samples
         strided = np.repeat(values, 3)[::3]
@@ -111,13 +111,13 @@ class SameBits(unittest.TestCase):
             with self.subTest(type(given).__name__, dtype=getattr(given, "dtype", None)):
                 np.testing.assert_array_equal(engine().forecast(given, 12, samples=20).samples, expected)
 
-    def test_what_is_masked_is_missing(self) -> None:
+    def test_masked_values_are_missing(self) -> None:
         masked = np.ma.masked_greater(wave(), 10.5)
         expected = engine().forecast(np.where(wave() > 10.5, np.nan, wave()), 5).mean
         np.testing.assert_array_equal(engine().forecast(masked, 5).mean, expected)
 
-    def test_the_short_way_and_the_long_way(self) -> None:
-        """Usual inputs are read in C++, others in Python; naming the series takes the long way."""
+    def test_plain_and_converted_inputs_give_the_same(self) -> None:
+        """Plain inputs are read in C++, others in Python; ids force the latter."""
         values = np.round(wave(60) * 64) / 64
         table = np.stack([values, values + 1, values - 3])
         raw = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:]
@@ -147,7 +147,7 @@ class SameBits(unittest.TestCase):
                 np.testing.assert_array_equal(a.samples, b.samples)
                 self.assertEqual((a.id, a.context_length), (b.id, b.context_length))
 
-    def test_the_same_request_again_is_the_same_request(self) -> None:
+    def test_cached_options_are_compared_by_value(self) -> None:
         levels = [0.1, 0.9]
         first = engine().forecast(wave(), 3, quantiles=levels)
         self.assertEqual(list(engine().forecast(wave(), 3, quantiles=levels).quantiles), ["0.1", "0.9"])
@@ -164,7 +164,7 @@ class SameBits(unittest.TestCase):
             with self.assertRaises(TypeError):
                 engine().forecast(wave(), wrong)
 
-    def test_answers_are_whole_and_their_own(self) -> None:
+    def test_answers_have_all_arrays_and_separate_memory(self) -> None:
         forecast = engine().forecast(wave(), 5, samples=6)
         mean = forecast.mean.copy()
         self.assertIs(forecast.mean, forecast.mean)
@@ -179,8 +179,8 @@ class SameBits(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "no attribute 'avarage'"):
             _ = engine().forecast(wave(), 5).avarage
 
-    def test_calls_of_all_sizes_after_each_other(self) -> None:
-        """They hand their memory on; nothing else."""
+    def test_calls_of_different_sizes_in_turn(self) -> None:
+        """Calls reuse memory and nothing else."""
         long, short, none = wave(300), wave(7, level=3), np.full(4, np.nan)
         kept = []
         for given in ([long, short], long, [short] * 5, short, [long, none], none, [short, long, long], [[1.0, 2.0]], long):
@@ -197,7 +197,7 @@ class SameBits(unittest.TestCase):
             np.testing.assert_array_equal(answer.samples, named.samples)
             np.testing.assert_array_equal(answer.level_values, named.level_values)
 
-    def test_input_is_not_touched_and_answers_are_the_callers(self) -> None:
+    def test_input_is_unchanged_and_answers_belong_to_the_caller(self) -> None:
         values = wave()
         kept = values.copy()
         first = engine().forecast(values, 5)
@@ -217,7 +217,7 @@ class SameBits(unittest.TestCase):
                 other = totocpp.Engine.from_pretrained(**arguments)
                 np.testing.assert_array_equal(other.forecast(wave(), 200, samples=16).samples, expected)
 
-    def test_the_commands_numbers(self) -> None:
+    def test_same_numbers_as_the_command(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "out.json"
             process = run_command(
@@ -241,12 +241,12 @@ class Streams(unittest.TestCase):
         first, second = engine().forecast([wave(96), wave(96) * 2], 3, samples=400, **options)
         return float(np.corrcoef(first.samples[:, 0], second.samples[:, 0])[0, 1])
 
-    def test_series_share_their_noise_unless_told_otherwise(self) -> None:
+    def test_series_share_random_streams_by_default(self) -> None:
         self.assertGreater(self.correlation(), 0.99)
         self.assertLess(abs(self.correlation(independent_streams=True)), 0.2)
         self.assertLess(abs(self.correlation(independent_streams=True, ids=["a", "b"])), 0.2)
 
-    def test_also_in_the_drop_ins(self) -> None:
+    def test_independent_streams_in_the_drop_ins(self) -> None:
         table = np.stack([wave(96), wave(96) * 2])
         paths = [item.samples[:, 0] for item in totocpp.TotoPipeline(engine()).predict(table, 3, 400, independent_streams=True)]
         self.assertLess(abs(np.corrcoef(*paths)[0, 1]), 0.2)
@@ -263,7 +263,7 @@ class Streams(unittest.TestCase):
 
 
 class _Tensor:
-    """Gives its values by DLPack and in no other way, as tensors of other libraries do."""
+    """Exports values only by DLPack, like tensors of other libraries."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -280,17 +280,17 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(kind, sentence):
             engine().forecast(*arguments, **options)
 
-    def test_wrong_kinds_are_type_errors(self) -> None:
+    def test_wrong_types_are_type_errors(self) -> None:
         self.refused(TypeError, "the series is str", "1,2,3", 3)
         self.refused(TypeError, "expected a list or an array", 3.5, 3)
-        self.refused(TypeError, "no number", np.array([1, "x"], object), 3)
+        self.refused(TypeError, r"holds text \('x'\), expected numbers", np.array([1, "x"], object), 3)
         self.refused(TypeError, "complex128", wave().astype(complex), 3)
         self.refused(TypeError, "datetime64", np.array(["2020-01-01"], "M8[D]"), 3)
         self.refused(TypeError, "horizon is 1.5", wave(), 1.5)
         self.refused(TypeError, "horizon is True", wave(), True)
         self.refused(TypeError, "quantiles is 0.5", wave(), 3, quantiles=0.5)
         self.refused(TypeError, "the series holds text, expected numbers", [1.0, "x"], 3)
-        self.refused(TypeError, "series 1 holds something that is no number", [wave(), [1.0, {}]], 3)
+        self.refused(TypeError, "series 1 holds {}, expected numbers", [wave(), [1.0, {}]], 3)
         self.refused(TypeError, "^the series is None, expected a list or an array of numbers$", None, 3)
         self.refused(TypeError, "^series 1 is 1.0, expected a list or an array", [wave(), 1.0], 3)
         self.refused(TypeError, "^series 1 is None, expected a list or an array", [[1.0], None], 3)
@@ -312,9 +312,9 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^modes is 'all', expected a list"):
             engine().verify(modes="all")
 
-    def test_wrong_kinds_that_only_the_library_sees(self) -> None:
+    def test_wrong_types_found_by_the_library(self) -> None:
         for wrong in (Input(1, wave()[np.newaxis]), Input("", wave())):
-            with self.assertRaisesRegex(TypeError, "^an argument is of the wrong kind"):
+            with self.assertRaisesRegex(TypeError, "^an argument has the wrong type"):
                 engine().forecast_inputs([wrong], 3)
 
     def test_wrong_values_are_value_errors(self) -> None:
@@ -344,13 +344,13 @@ class Refusals(unittest.TestCase):
         for level in (0, 1, 1.5, -0.1, float("nan"), 10**400):
             self.refused(ValueError, "outside the open interval", wave(), 3, quantiles=[level])
 
-    def test_too_much_is_refused_before_memory_is_taken(self) -> None:
+    def test_too_large_requests_are_rejected_before_allocation(self) -> None:
         self.refused(MemoryError, "MB are free", wave(), 100_000, samples=1_000_000)
         for huge in (np.broadcast_to(np.float32(1), (2**45,)), np.broadcast_to(1.0, (2**20, 2**20))):
             self.refused(MemoryError, r"the series needs \d+ MB and \d+ MB are free", huge, 3)
 
-    def test_a_batch_is_refused_as_a_whole(self) -> None:
-        """Series that are small, each for itself. Without memory to spare: a failure must not take the machine's."""
+    def test_a_too_large_batch_is_rejected(self) -> None:
+        """Many small series. Memory is limited: a failure must not exhaust the machine's."""
         code = (
             "import resource, numpy as np, totocpp\n"
             "engine = totocpp.Engine.from_pretrained(cache=False)\n"
@@ -368,7 +368,7 @@ class Refusals(unittest.TestCase):
             self.assertRegex(sentence, r"^the series needs \d+ MB and \d+ MB are free")
         self.assertEqual(len(done.stdout.splitlines()), 3)
 
-    def test_the_sentences_are_the_commands(self) -> None:
+    def test_same_messages_as_the_command(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bad"
             path.mkdir()
@@ -386,7 +386,7 @@ class Refusals(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    def test_variables_of_the_command_are_honoured(self) -> None:
+    def test_reads_the_commands_variables(self) -> None:
         variables = {"TOTO_COMPILE_MODE": "reduce-overhead", "TOTO_THREADS": "1", "TOTO_DTYPE": "int8"}
         with mock.patch.dict(os.environ, variables):
             chosen = totocpp.Engine.from_pretrained()
@@ -401,16 +401,16 @@ class Settings(unittest.TestCase):
             with mock.patch.dict(os.environ, {name: value}), self.assertRaisesRegex(ValueError, name):
                 totocpp.Engine.from_pretrained().forecast(wave(), 1)
 
-    def test_an_argument_that_overrules_the_rollback_is_said(self) -> None:
+    def test_warns_if_an_argument_overrides_the_rollback(self) -> None:
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
             with self.assertWarnsRegex(UserWarning, "TOTO_DISABLE_COMPILE asks for reference mode"):
                 self.assertEqual(totocpp.Engine.from_pretrained(mode="default").mode, "default")
 
-    def test_names_of_levels_are_those_people_write(self) -> None:
+    def test_names_of_levels(self) -> None:
         answer = engine().forecast(wave(96), 2, quantiles=np.arange(0.1, 1, 0.1))
         self.assertEqual(list(answer.quantiles), [f"0.{i}" for i in range(1, 10)])
 
-    def test_the_rollback_leaves_aside_what_would_stop_it(self) -> None:
+    def test_a_rollback_ignores_settings_that_would_stop_it(self) -> None:
         wrong = {
             "TOTO_THREADS": "x",
             "TOTO_ISA": "sse9",
@@ -427,13 +427,13 @@ class Settings(unittest.TestCase):
                 self.assertEqual((rolled_back.mode, rolled_back.dtype), ("reference", "f32"))
                 ((sentence, where),) = [(str(warning.message), warning.filename) for warning in caught]
                 self.assertEqual(where, __file__)
-                self.assertIn(f"{next(iter(switch))} is in force: reference mode leaves ", sentence)
+                self.assertIn(f"{next(iter(switch))} forces reference mode; ", sentence)
                 for said in (*(f'{n} ("{v}")' for n, v in wrong.items() if n != "TOTO_COMPILE_MODE"), 'TOTO_DTYPE ("int8")'):
                     self.assertIn(said, sentence)
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
-            with self.assertWarnsRegex(UserWarning, 'leaves dtype \\("bf16"\\) aside'):  # there is such a type
+            with self.assertWarnsRegex(UserWarning, '; dtype \\("bf16"\\) is ignored'):  # there is such a type
                 self.assertEqual(totocpp.Engine.from_pretrained(dtype="bf16").dtype, "f32")
-            with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # there is none: a mistake
+            with self.assertRaisesRegex(ValueError, 'dtype: unknown dtype "int9"'):  # unknown: an error
                 totocpp.Engine.from_pretrained(dtype="int9")
             self.assertEqual(totocpp.Engine.from_pretrained(dtype="f64").dtype, "f64")
             self.assertEqual(totocpp.Engine.from_pretrained(mode="default", dtype="int8").dtype, "int8")
@@ -454,7 +454,7 @@ class Settings(unittest.TestCase):
         self.assertEqual((planned.plans, planned.replans), (1, 0))
         self.assertEqual(repr(engine()).split(",")[0], "Engine('toto-mini'")
 
-    def test_an_untrained_model_is_said_to_be(self) -> None:
+    def test_warns_about_an_untrained_model(self) -> None:
         command()
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(run_command("make-model", folder + "/m", "--config", "mini").returncode, 0)
@@ -465,7 +465,7 @@ class Settings(unittest.TestCase):
 
 
 class Verify(unittest.TestCase):
-    def test_goldens_pass_and_nothing_to_check_does_not(self) -> None:
+    def test_goldens_pass_and_an_empty_verification_fails(self) -> None:
         case = sorted(path.parent for path in GOLDEN.glob("*/case.safetensors"))[0]
         report = engine().verify(golden=case, golden_only=True)
         self.assertTrue(report["passed"])
@@ -475,8 +475,8 @@ class Verify(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             engine().verify(golden=GOLDEN / "none", golden_only=True)
 
-    def test_the_networks_answer_is_pytorchs(self) -> None:
-        """Through the drop-in, within the bound of docs/verification.md."""
+    def test_the_network_agrees_with_pytorch(self) -> None:
+        """Through the drop-in, within the bound of docs/correctness.md."""
         checked = 0
         for path in sorted(GOLDEN.glob("*/case.safetensors")):
             case, about = read_safetensors(path)

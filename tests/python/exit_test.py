@@ -1,4 +1,4 @@
-"""Calls that are still running when a signal's handler wants the engine, or when the interpreter ends."""
+"""Calls that are running when a signal handler uses the engine, or when the interpreter exits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Exit(unittest.TestCase):
                     f"threading.Thread(target=lambda: {work}, daemon=True).start()\ntime.sleep(0.5)\nprint('end')\n", "end"
                 )
 
-    def test_threads_that_wait_for_their_turn_and_that_ask_again(self) -> None:
+    def test_threads_that_wait_and_that_call_again(self) -> None:
         self.ends_well(
             "def ask():\n"
             "    while True:\n"
@@ -42,7 +42,7 @@ class Exit(unittest.TestCase):
             "end",
         )
 
-    def test_the_main_thread_may_forecast_to_the_last(self) -> None:
+    def test_the_main_thread_can_forecast_at_exit(self) -> None:
         self.ends_well(
             "import atexit\n"
             "from totocpp import _native\n"
@@ -64,7 +64,7 @@ class Exit(unittest.TestCase):
 
 
 class Handlers(unittest.TestCase):
-    def test_counters_are_served_and_calls_refused(self) -> None:
+    def test_counters_are_readable_and_calls_rejected(self) -> None:
         """Both hung: the thread waited for itself."""
         done = run(
             "def handler(*_):\n"
@@ -89,7 +89,7 @@ class Handlers(unittest.TestCase):
 
 
 class Subinterpreters(unittest.TestCase):
-    def test_one_that_tries_the_package_leaves_ours_alone(self) -> None:
+    def test_importing_it_there_does_not_break_this_one(self) -> None:
         done = run(
             "import _xxsubinterpreters as interpreters\n"
             "other = interpreters.create()\n"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from support import engine, wave
 
-import totocpp
 from totocpp import MaskedTimeseries, Toto, TotoForecaster
 
 
@@ -78,7 +77,7 @@ class Tutorial(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"\[1, 2, 40\], expected \[1, 1, prediction_length\]"):
             TotoForecaster(engine()).forecast(told, 40, future_exogenous_variables=np.zeros((2, 40)))
 
-    def test_refusals(self) -> None:
+    def test_rejected_inputs(self) -> None:
         forecaster = TotoForecaster(engine())
         with self.assertRaisesRegex(TypeError, "expected totocpp.Toto"):
             TotoForecaster(object())  # type: ignore[arg-type]
@@ -91,7 +90,7 @@ class Tutorial(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"shape \[512\]"):
             forecaster.forecast(inputs(wave()), 5)
 
-    def test_devices_and_slow_paths_are_said(self) -> None:
+    def test_warns_about_devices_and_slow_paths(self) -> None:
         toto = Toto(engine())
         with self.assertWarnsRegex(UserWarning, "runs on the CPU"):
             toto.to("cuda")
@@ -100,15 +99,15 @@ class Tutorial(unittest.TestCase):
         self.assertEqual(toto.compile(mode="reduce-overhead").engine.mode, "reduce-overhead")
 
 
-    def test_arguments_without_meaning_are_said(self) -> None:
+    def test_warns_about_ignored_arguments(self) -> None:
         toto = Toto(engine())
         for sentence, call in (
-            ("to: bfloat16 has no meaning here, weights stay f32", lambda: toto.to(dtype="bfloat16")),
-            ("to: non_blocking=True has no meaning here", lambda: toto.to("cpu", non_blocking=True)),
-            ("compile: backend='eager' has no meaning here", lambda: toto.compile(backend="eager")),
-            ("compile: fullgraph=True has no meaning here", lambda: toto.compile(fullgraph=True)),
-            ("compile: dynamic=False has no meaning here", lambda: toto.compile(dynamic=False)),
-            ("strict=False has no meaning here", lambda: Toto.from_pretrained("toto-mini", strict=False)),
+            ("to: bfloat16 is ignored, weights stay f32", lambda: toto.to(dtype="bfloat16")),
+            ("to: non_blocking=True is ignored", lambda: toto.to("cpu", non_blocking=True)),
+            ("compile: backend='eager' is ignored", lambda: toto.compile(backend="eager")),
+            ("compile: fullgraph=True is ignored", lambda: toto.compile(fullgraph=True)),
+            ("compile: dynamic=False is ignored", lambda: toto.compile(dynamic=False)),
+            ("strict=False is ignored", lambda: Toto.from_pretrained("toto-mini", strict=False)),
         ):
             with self.subTest(sentence), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")

@@ -53,21 +53,21 @@ class Locating(unittest.TestCase):
         self.assertEqual(locate_model("Datadog/Toto-Open-Base-1.0", revision="v2"), str(other))
         self.assertEqual(locate_model("Datadog/Toto-Open-Base-1.0", revision="abc123"), str(snapshot))
 
-    def test_the_home_of_hugging_face(self) -> None:
+    def test_hf_home(self) -> None:
         snapshot = make_snapshot(self.cache / "hub", "a/b")
         with mock.patch.dict(os.environ, {"HF_HOME": str(self.cache)}):
             del os.environ["HF_HUB_CACHE"]
             self.assertEqual(locate_model("a/b"), str(snapshot))
         self.assertEqual(locate_model("a/b", cache_dir=self.cache / "hub"), str(snapshot))
 
-    def test_what_is_not_there(self) -> None:
+    def test_missing_models(self) -> None:
         (self.cache / "empty").mkdir()
         with mock.patch.dict(sys.modules, WITHOUT_HUB):
             for model, sentence in (
                 ("nope", "bundled model .toto-mini."),
                 ("a/b", "not on this machine.*models--a--b.*hf download a/b"),
                 ("a/../b", "no model folder"),
-                (str(self.cache / "empty"), "holds no config.json"),
+                (str(self.cache / "empty"), "has no config.json"),
                 (__file__, "is a file"),
             ):
                 with self.subTest(model), self.assertRaisesRegex(FileNotFoundError, sentence):
@@ -105,7 +105,7 @@ class Locating(unittest.TestCase):
         shutil.copyfile(BUNDLED / "model.safetensors", snapshot / "part-2.safetensors")
         self.assertEqual(locate_model("a/b", local_files_only=True), str(snapshot))
 
-    def test_it_is_downloaded_where_that_is_possible(self) -> None:
+    def test_downloads_with_huggingface_hub(self) -> None:
         asked = []
 
         def snapshot_download(name: str, **arguments: object) -> str:

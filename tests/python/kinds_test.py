@@ -1,4 +1,4 @@
-"""What counts as numbers, how they are rounded, and what is said of those that are wrong."""
+"""Accepted numbers, their rounding, and the messages about wrong ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rounding(unittest.TestCase):
 
 
 class Sentences(unittest.TestCase):
-    def test_a_series_of_a_batch_is_named_by_its_place(self) -> None:
+    def test_messages_name_a_series_by_its_index(self) -> None:
         """Counted from 0, as Python does."""
         good, missing = np.arange(5.0), np.full(5, np.nan)
         for batch in ([good] * 500 + [missing] + [good] * 500, np.stack([good] * 500 + [missing])):
@@ -42,11 +42,11 @@ class Sentences(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, '^series "b": variate 0 has no value'):
             engine().forecast({"a": good, "b": missing}, 2)
 
-    def test_a_batch_is_no_history(self) -> None:
-        with self.assertRaisesRegex(ValueError, r"a batch, of 1 series, expected one series alone, \[time\]"):
+    def test_a_batch_is_refused_as_history(self) -> None:
+        with self.assertRaisesRegex(ValueError, r"a batch of 1 series, expected one series, \[time\]"):
             engine().session(wave()[np.newaxis])
 
-    def test_samples_that_nobody_draws_cannot_be_kept(self) -> None:
+    def test_keep_samples_needs_samples(self) -> None:
         with self.assertRaisesRegex(ValueError, "keep_samples=True without samples .* samples=256"):
             engine().forecast(wave(), 3, keep_samples=True)
         self.assertIsNone(engine().forecast(wave(), 3, samples=5, keep_samples=False).samples)
@@ -55,14 +55,14 @@ class Sentences(unittest.TestCase):
         for wrong in ("1", b"1", np.datetime64("2020-01-01"), np.timedelta64(3, "s"), [1.0], object()):
             given = np.empty(2, object)
             given[:] = [1.0, wrong]
-            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "^the series holds .*no number"):
+            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "^the series holds .*, expected numbers$"):
                 engine().forecast(given, 2)
         with self.assertRaisesRegex(TypeError, "datetime64"):
             engine().forecast(np.ma.array(np.array(["2020-01-01"], "M8[D]")), 2)
 
 
 class Answers(unittest.TestCase):
-    def test_several_quantiles_at_once(self) -> None:
+    def test_several_quantiles_in_one_call(self) -> None:
         forecast = engine().forecast(wave(), 3, samples=9)
         for levels in ([0.1, 0.9], np.array([0.1, 0.9])):
             np.testing.assert_array_equal(
@@ -74,7 +74,7 @@ class Answers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "quantile 1.5 is outside the interval"):
             forecast.quantile(1.5)
 
-    def test_what_things_say_of_themselves(self) -> None:
+    def test_repr(self) -> None:
         session = engine().session(wave())
         self.assertIn("Session(512 points, Engine('toto-mini'", repr(session))
         self.assertTrue(totocpp.TotoForecaster.__doc__)

@@ -1,4 +1,4 @@
-"""What a call costs beyond the library's own part of it. bench/python_overhead.py has the figures."""
+"""The cost of a call in addition to the library's part. bench/python_overhead.py has the figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def calls_made(call: Callable[[], Any]) -> list[str]:
 
 
 def best_overhead(call: Callable[[], Any], calls: int = 300) -> float:
-    """Microseconds, in the best of many calls: what others do on the machine only adds to it."""
+    """Microseconds, the best of many calls: other load on the machine only adds to it."""
     best = float("inf")
     for _ in range(calls):
         start = time.perf_counter()
@@ -52,7 +52,7 @@ def resident() -> int:
 
 
 def python_method(series: Any, horizon: int = 64, *, quantiles: Any = (), samples: int | None = None) -> Any:
-    """About what the interpreter has to do for any call."""
+    """About the interpreter's work for any call."""
     asked = (horizon, quantiles, samples)
     return asked if series is not None else None
 
@@ -60,8 +60,8 @@ def python_method(series: Any, horizon: int = 64, *, quantiles: Any = (), sample
 def median_overhead(call: Callable[[], Any], values: Any, calls: int = 60) -> tuple[float, float]:
     """Microseconds, of `call` and of a Python function right after it.
 
-    A forecast leaves nothing of the interpreter in the caches, and on a busy machine others see to
-    the rest: both pay for that alike.
+    A forecast, and other processes on a busy machine, evict the interpreter from the CPU's caches:
+    both are slowed down by that in the same way.
     """
     ours, others = [], []
     for _ in range(calls):
@@ -90,7 +90,7 @@ class Overhead(unittest.TestCase):
             "the pipeline": lambda: pipeline.predict(values, 1, 64),
         }
 
-    def test_a_usual_call_goes_straight_to_the_library(self) -> None:
+    def test_a_usual_call_runs_almost_no_python(self) -> None:
         for name, call in self.calls.items():
             call()
             made = [function for function in calls_made(call) if function != "engine"]
@@ -99,7 +99,7 @@ class Overhead(unittest.TestCase):
             else:
                 self.assertEqual(made, ["forecast"], name)
 
-    def test_after_long_forecasts_it_costs_a_few_python_calls(self) -> None:
+    def test_after_long_forecasts_a_call_costs_a_few_python_calls(self) -> None:
         values = wave(512)
         table = np.stack([values] * 8)
         for name, call, most in (
@@ -113,7 +113,7 @@ class Overhead(unittest.TestCase):
                 )
                 self.assertLess(ours, most * python)
 
-    def test_memory_of_forecasts_that_went_is_used_again(self) -> None:
+    def test_memory_of_deleted_forecasts_is_reused(self) -> None:
         values = wave(512)
         table = np.stack([values] * 8)
         paths, means = set(), set()
@@ -124,7 +124,7 @@ class Overhead(unittest.TestCase):
         self.assertLessEqual(len(paths), 2)  # one is the engine's, for the next call
         self.assertLessEqual(len(means), 16)
 
-    def test_memory_in_use_is_not_used_again(self) -> None:
+    def test_memory_in_use_is_not_reused(self) -> None:
         values = wave(96)
         kept = [engine().forecast(values * scale, 3, samples=4) for scale in (1, 2, 3)]
         samples = [forecast.samples for forecast in kept]
@@ -146,7 +146,7 @@ class Overhead(unittest.TestCase):
         engine().forecast(variates, steps, samples=paths, multivariate=True)
         self.assertLess(resident() - before, 4 * steps * paths * len(variates) / 2)
 
-    def test_fifty_microseconds(self) -> None:
+    def test_a_call_costs_less_than_fifty_microseconds(self) -> None:
         for name, call in self.calls.items():
             with self.subTest(name):
                 self.assertLess(best_overhead(call), 50)

@@ -1,4 +1,4 @@
-"""What the wheel holds and needs. WHEEL names it; without it only the installed package is looked at."""
+"""Contents and dependencies of the wheel that WHEEL names; without WHEEL of the installed package."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Predict(unittest.TestCase):
         self.assertEqual(pipe.last_run_metadata["samples_per_batch_requested"], 512)
         np.testing.assert_array_equal(answer.samples, engine().forecast(wave(), 8, samples=32).samples)
 
-    def test_a_batch_is_of_independent_series(self) -> None:
+    def test_a_batch_holds_independent_series(self) -> None:
         rows = np.stack([wave(), wave(level=-2), wave(level=30)])
         answers = pipeline().predict(rows, 4, num_samples=16)
         self.assertEqual(len(answers), 3)
@@ -51,7 +51,7 @@ class Predict(unittest.TestCase):
         self.assertEqual([v.samples.shape for v in variates], [(16, 4)] * 3)
         self.assertFalse(np.array_equal(variates[0].samples, answers[0].samples))
 
-    def test_all_of_a_long_context_counts(self) -> None:
+    def test_a_long_context_is_used_in_full(self) -> None:
         long = wave(6000)
         long[:1000] += 5
         whole = pipeline().predict(long, 3, num_samples=4)[0].samples
@@ -63,7 +63,7 @@ class Predict(unittest.TestCase):
         np.testing.assert_array_equal(pipeline().predict(wave(), 3, num_samples=8, seed=0)[0].samples, first)
         self.assertFalse(np.array_equal(pipeline().predict(wave(), 3, num_samples=8, seed=1)[0].samples, first))
 
-    def test_refusals(self) -> None:
+    def test_rejected_arguments(self) -> None:
         pipe = pipeline()
         with self.assertRaisesRegex(ValueError, "prediction_length is 0, expected 1 to 100000"):
             pipe.predict(wave(), 0)
@@ -93,7 +93,7 @@ class Modes(unittest.TestCase):
             with mock.patch.dict(os.environ, switch):
                 self.assertEqual(pipeline(torch_compile=True).engine.mode, "reference")
                 self.assertEqual(pipeline(compile_mode="reduce-overhead").engine.mode, "reduce-overhead")
-                with self.assertWarnsRegex(UserWarning, 'reference mode leaves dtype \\("bf16"\\) aside') as caught:
+                with self.assertWarnsRegex(UserWarning, 'reference mode; dtype \\("bf16"\\) is ignored') as caught:
                     self.assertEqual(pipeline(torch_dtype="bfloat16").engine.dtype, "f32")
                 self.assertEqual(caught.filename, __file__)
         with self.assertRaisesRegex(ValueError, 'unknown mode "fast"'):
@@ -115,7 +115,7 @@ class Modes(unittest.TestCase):
         pipe.predict(wave(), 70, 16)
         self.assertEqual((pipe.engine.plans, pipe.engine.replans), (made + 1, 1))
 
-    def test_a_warm_up_for_shapes_of_ones_own(self) -> None:
+    def test_a_warm_up_for_given_shapes(self) -> None:
         pipe = pipeline(compile_mode="reduce-overhead")
         pipe.predict(wave(), 2, 3)
         before = pipe.last_run_metadata
@@ -144,7 +144,7 @@ class Warnings(unittest.TestCase):
             self.assertEqual(warning.filename, __file__, warning.message)  # points at the caller's line
         return [str(warning.message) for warning in caught]
 
-    def test_each_argument_without_meaning_has_one(self) -> None:
+    def test_each_ignored_argument_gives_a_warning(self) -> None:
         for name, value in (
             ("device_map", "cuda"),
             ("torch_dtype", "float16"),
@@ -157,16 +157,16 @@ class Warnings(unittest.TestCase):
         ):
             with self.subTest(name):
                 (sentence,) = self.said(lambda: totocpp.TotoPipeline.from_pretrained("toto-mini", **{name: value}))
-                self.assertIn(f"{name}={value!r} has no meaning here", sentence)
+                self.assertIn(f"{name}={value!r} is ignored", sentence)
         pipe = pipeline()
         (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, max_oom_retries=1))
         self.assertIn("max_oom_retries=1", sentence)
         (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, num_sample=3))
-        self.assertIn("num_sample=3 has no meaning here: there is no such argument", sentence)
+        self.assertIn("num_sample=3 is ignored: there is no such argument", sentence)
         (sentence,) = self.said(lambda: pipe.predict(wave(), 1, num_samples=2, freq=None))
-        self.assertIn("freq=None has no meaning here: there is no such argument", sentence)
+        self.assertIn("freq=None is ignored: there is no such argument", sentence)
 
-    def test_usual_arguments_have_none(self) -> None:
+    def test_usual_arguments_give_no_warning(self) -> None:
         arguments = {"device_map": "cpu", "torch_dtype": "float32", "compile_backend": "inductor", "torch_compile": True}
         self.assertEqual(self.said(lambda: totocpp.TotoPipeline.from_pretrained("toto-mini", **arguments)), [])
 

@@ -55,7 +55,7 @@ class Threads(unittest.TestCase):
             ticks += 1
         self.assertGreater(ticks, 5)
 
-    def test_two_engines_at_once(self) -> None:
+    def test_two_engines_at_the_same_time(self) -> None:
         other = totocpp.Engine.from_pretrained(threads=1)
         expected = _samples()
         with ThreadPoolExecutor(2) as pool:
@@ -77,7 +77,7 @@ class Forks(unittest.TestCase):
         busy.start()
         time.sleep(0.05)
         child = os.fork()
-        if child == 0:  # the lock of the parent's engine is held, by nobody here
+        if child == 0:  # the lock of the parent's engine is held by a thread that does not exist here
             same = np.array_equal(_samples(), expected)
             os._exit(0 if same else 1)
         _, status = os.waitpid(child, 0)
@@ -119,7 +119,7 @@ class Forks(unittest.TestCase):
             _, status = os.waitpid(child, 0)
             self.assertEqual(os.waitstatus_to_exitcode(status), 0)
 
-    def test_a_session_says_that_it_stays_behind(self) -> None:
+    def test_a_session_cannot_be_used_after_a_fork(self) -> None:
         session = engine().session(wave())
         child = os.fork()
         if child == 0:
@@ -160,11 +160,11 @@ class Forks(unittest.TestCase):
 
 
 class Pickles(unittest.TestCase):
-    """An engine comes back as it was asked for; only the switch of the process it comes to rolls it back."""
+    """An unpickled engine has its original options; only the receiving process's variable rolls it back."""
 
     def sent(self, variables: dict[str, str], **arguments: Any) -> bytes:
         with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a rollback leaves aside
+            warnings.simplefilter("ignore")  # about settings that a rollback ignores
             return pickle.dumps(totocpp.Engine.from_pretrained(**arguments))
 
     def received(self, pickled: bytes, **variables: str) -> tuple[str, str]:
@@ -173,7 +173,7 @@ class Pickles(unittest.TestCase):
             again = pickle.loads(pickled)
         return again.mode, again.dtype
 
-    def test_a_rollback_stays_where_it_is(self) -> None:
+    def test_a_rollback_is_not_pickled(self) -> None:
         for switch in ({"TOTO_DISABLE_COMPILE": "1"}, {"TOTO_COMPILE": "0"}):
             asked = {**switch, "TOTO_COMPILE_MODE": "reduce-overhead"}
             self.assertEqual(self.received(self.sent(switch)), ("default", "f32"))
@@ -184,7 +184,7 @@ class Pickles(unittest.TestCase):
             wrong = {**switch, "TOTO_COMPILE_MODE": "fast", "TOTO_DTYPE": "f7", "TOTO_ISA": "mmx"}
             self.assertEqual(self.received(self.sent(wrong)), ("default", "f32"))
 
-    def test_the_receivers_switch_counts_unless_an_argument_named_the_mode(self) -> None:
+    def test_the_receivers_variable_applies_unless_an_argument_set_the_mode(self) -> None:
         pickled = self.sent({"TOTO_COMPILE_MODE": "reduce-overhead"}, dtype="bf16")
         self.assertEqual(self.received(pickled), ("reduce-overhead", "bf16"))
         self.assertEqual(self.received(pickled, TOTO_COMPILE_MODE="max-autotune"), ("reduce-overhead", "bf16"))
@@ -192,7 +192,7 @@ class Pickles(unittest.TestCase):
         named = self.sent({}, mode="reduce-overhead")
         self.assertEqual(self.received(named, TOTO_DISABLE_COMPILE="1"), ("reduce-overhead", "f32"))
 
-    def test_a_pipeline_says_how_it_came_back(self) -> None:
+    def test_an_unpickled_pipeline_reports_its_mode(self) -> None:
         with mock.patch.dict(os.environ, {"TOTO_DISABLE_COMPILE": "1"}):
             pickled = pickle.dumps(totocpp.TotoPipeline.from_pretrained(torch_compile=True))
         again = pickle.loads(pickled)
@@ -216,10 +216,10 @@ class Interrupts(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             engine().forecast([wave()] * 20, 20_000, samples=50, keep_samples=False)
         timer.join()
-        self.assertLess(time.monotonic() - start, 30)
-        self.assertEqual(engine().forecast(wave(), 3).mean.shape, (3,))  # and the engine goes on
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertEqual(engine().forecast(wave(), 3).mean.shape, (3,))  # and the engine still works
 
-    def test_a_handler_of_ones_own_decides(self) -> None:
+    def test_a_custom_signal_handler_decides(self) -> None:
         class Stop(Exception):
             pass
 
@@ -235,7 +235,7 @@ class Interrupts(unittest.TestCase):
             timer.join()
             signal.signal(signal.SIGINT, before)
 
-    def test_ctrl_c_while_waiting_for_ones_turn(self) -> None:
+    def test_ctrl_c_while_waiting_for_another_call(self) -> None:
         stop = threading.Event()
 
         def occupy() -> None:
@@ -254,8 +254,8 @@ class Interrupts(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    def test_forecasts_and_their_arrays_go(self) -> None:
-        """Also if arrays were taken: nanobind tells at the end what is left, and memory shows it."""
+    def test_forecasts_and_their_arrays_are_freed(self) -> None:
+        """Also if arrays were used: nanobind reports leaks at exit, and memory shows them."""
         code = (
             "import resource, numpy as np, totocpp\n"
             "engine = totocpp.Engine.from_pretrained()\n"
@@ -274,7 +274,7 @@ class Memory(unittest.TestCase):
 
 
 class Import(unittest.TestCase):
-    def test_nothing_but_numpy_is_imported(self) -> None:
+    def test_imports_only_numpy(self) -> None:
         code = (
             "import sys, totocpp; totocpp.Engine.from_pretrained().forecast([1.0, 2.0, 3.0], 2);"
             "print([m for m in ('torch', 'pandas', 'ray', 'gluonts', 'huggingface_hub') if m in sys.modules])"

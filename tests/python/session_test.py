@@ -9,7 +9,7 @@ from support import engine, wave
 
 
 class Sessions(unittest.TestCase):
-    def test_a_growing_series_is_forecast_as_if_given_whole(self) -> None:
+    def test_a_growing_series_gives_the_numbers_of_the_whole(self) -> None:
         patch = engine().patch_size
         values = wave(40 * patch)
         session = engine().session(values[: 20 * patch])
@@ -36,7 +36,7 @@ class Sessions(unittest.TestCase):
         session.append(rows[:, 99])  # one point of each
         np.testing.assert_array_equal(session.forecast(5).mean, engine().forecast(rows, 5, multivariate=True).mean)
 
-    def test_refusals(self) -> None:
+    def test_rejected_inputs(self) -> None:
         session = engine().session(np.stack([wave(100), wave(100)]), multivariate=True)
         for kind, values in (
             (ValueError, 3.5),
@@ -62,7 +62,7 @@ class Sessions(unittest.TestCase):
         self.assertNotEqual(engine().timings["call"], before)
         self.assertGreaterEqual(engine().timings["call"], engine().timings["total"])
 
-    def test_old_points_go(self) -> None:
+    def test_old_points_are_dropped(self) -> None:
         session = engine().session(wave(100), max_length=80)
         self.assertEqual((len(session), session.stats["points_dropped"]), (60, 40))
 

@@ -1,4 +1,4 @@
-"""Every argument that others rely on: its name, its place, its default."""
+"""The public arguments: names, positions, defaults."""
 
 from __future__ import annotations
 
@@ -97,13 +97,30 @@ class Signatures(unittest.TestCase):
             self.assertIsInstance(inspect.getattr_static(totocpp.Forecast, name), property, name)
 
     def test_types_of_options(self) -> None:
-        """What type checkers read is what there is."""
+        """Type hints match the signatures."""
         from totocpp._options import BacktestSettings, ForecastOptions
         from totocpp.backtest import KEYWORDS
 
         options = set(inspect.signature(totocpp.Engine.forecast).parameters) - {"self", "series", "horizon", "multivariate"}
         self.assertEqual(set(ForecastOptions.__annotations__), options)
         self.assertEqual(list(BacktestSettings.__annotations__), list(KEYWORDS))
+
+    def test_keywords_are_the_rows_of_the_table(self) -> None:
+        """The library's tables of settings name the keywords and hold their defaults."""
+        from totocpp._rows import ENGINE, FORECAST
+
+        keywords = {name for name, row in FORECAST.items() if row.is_keyword}
+        for function in (totocpp.Engine.forecast, totocpp.Session.forecast):
+            parameters = inspect.signature(function).parameters
+            others = {"self", "series", "known_future", "ids", "keep_samples"}
+            self.assertEqual(keywords - {"multivariate"}, set(parameters) - others - {"multivariate"})
+            for name in keywords & set(parameters):
+                if parameters[name].default is not None:  # None: of the engine, or the library's
+                    self.assertEqual(parameters[name].default, FORECAST[name].default, name)
+        loading = inspect.signature(totocpp.Engine.from_pretrained).parameters
+        for name, row in ENGINE.items():
+            if row.is_keyword and name != "seed":  # which forecast() has
+                self.assertIn(name, loading)
 
     def test_exports(self) -> None:
         self.assertEqual(

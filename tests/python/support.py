@@ -1,4 +1,4 @@
-"""What the tests share. TOTO_COMMAND names the `toto` command; without it comparisons are skipped."""
+"""Helpers of the tests. TOTO_COMMAND names the `toto` command; without it comparisons are skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def engine() -> totocpp.Engine:
 
 
 def wave(length: int = 512, level: float = 10.0) -> np.ndarray:
-    """Float32 already, so that nothing is rounded on the way in."""
+    """Float32, so that nothing is rounded on input."""
     steps = np.arange(length)
     return (level + np.sin(steps / 5) + 0.1 * np.cos(steps)).astype(np.float32)
 
@@ -52,7 +52,7 @@ def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def error_of(*arguments: object) -> str:
-    """The sentence the command ends with."""
+    """The command's error message."""
     process = run_command(*arguments)
     assert process.returncode != 0, process.stdout
     return process.stderr.strip().splitlines()[-1].removeprefix("error: ")

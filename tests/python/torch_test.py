@@ -1,4 +1,4 @@
-"""Tensors in, tensors out, and PyTorch in the same process. TOTO_TORCH_PYTHON of check_python.sh has it run."""
+"""Tensors in, tensors out, and PyTorch in the same process. Run by check_python.sh if TOTO_TORCH_PYTHON is set."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Torch(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("toto"), "needs toto-ts")
     def test_the_example_of_toto_ts(self) -> None:
-        """As its package carries it; changed are the imports, the name of the model and the device."""
+        """As in its package, with changed imports, model name and device."""
         import torch
 
         text = importlib.metadata.metadata("toto-ts")["Description"] or importlib.metadata.metadata("toto-ts").get_payload()
@@ -67,7 +67,7 @@ class Torch(unittest.TestCase):
             self.assertIsInstance(names[name], torch.Tensor)
             self.assertEqual(names[name].shape, (1, 7, 336))
 
-    def test_tensors_of_all_kinds(self) -> None:
+    def test_tensors_of_all_types(self) -> None:
         import torch
 
         values = np.round(wave(200) * 8)
@@ -78,10 +78,10 @@ class Torch(unittest.TestCase):
         pipe = totocpp.TotoPipeline.from_pretrained(torch_dtype=torch.bfloat16)
         self.assertEqual(pipe.predict(torch.from_numpy(values), 3, num_samples=4)[0].samples.shape, (4, 3))
 
-    def test_a_type_may_stand_first(self) -> None:
+    def test_a_type_may_be_the_first_argument(self) -> None:
         import torch
 
-        with self.assertWarnsRegex(UserWarning, "to: torch.bfloat16 has no meaning here, weights stay f32"):
+        with self.assertWarnsRegex(UserWarning, "to: torch.bfloat16 is ignored, weights stay f32"):
             Toto(engine()).to(torch.bfloat16)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -91,7 +91,7 @@ class Torch(unittest.TestCase):
         import torch
         from torch.utils import dlpack
 
-        class Exporter:  # gives its values by DLPack and in no other way
+        class Exporter:  # exports values only by DLPack
             def __init__(self, tensor: Any) -> None:
                 self.__dlpack__, self.__dlpack_device__ = tensor.__dlpack__, tensor.__dlpack_device__
 
@@ -99,16 +99,16 @@ class Torch(unittest.TestCase):
         forecast = engine().forecast(Exporter(values), 5, samples=3)
         expected = engine().forecast(wave(200), 5, samples=3)
         samples, mean = torch.from_dlpack(forecast.samples), dlpack.from_dlpack(forecast.mean)
-        samples += 1  # the caller's to change
+        samples += 1  # may be changed by the caller
         np.testing.assert_array_equal(forecast.samples, expected.samples + 1)
         del forecast
-        for _ in range(3):  # whose memory is used again, if nobody holds it
+        for _ in range(3):  # its memory is reused if nothing holds it
             engine().forecast(wave(200) * 2, 5, samples=3)
         np.testing.assert_array_equal(samples.numpy(), expected.samples + 1)
         np.testing.assert_array_equal(mean.numpy(), expected.mean)
 
-    def test_beside_pytorch_in_one_process(self) -> None:
-        """Both compute in threads of their own at the same time, and neither changes the other's numbers."""
+    def test_with_pytorch_in_one_process(self) -> None:
+        """Both compute in separate threads concurrently; neither changes the other's numbers."""
         import torch
 
         torch.set_num_threads(2)

@@ -1,4 +1,4 @@
-// Ticks, dates, safe text and paths: what every chart is built from.
+// The parts of every chart: ticks, dates, safe text and paths.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,16 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "fan_chart_examples.h"
 #include "report/axis.h"
 #include "report/plot.h"
 #include "report/svg.h"
+#include "special_values.h"
 #include "toto/toto.h"
 
 namespace toto::report {
 namespace {
 
-constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr std::int64_t kHour = 3600;
 
 std::int64_t at(int year, unsigned month, unsigned day, int hour = 0, int minute = 0) {
   using namespace std::chrono;
@@ -79,7 +80,7 @@ TEST(ValueAxis, LabelsSuitTheirMagnitude) {
   EXPECT_EQ(labels_of(value_axis(-1, 1, 5)), "−1.0 −0.5 0 0.5 1.0");
   EXPECT_EQ(labels_of(value_axis(1e30, 3e30, 5)), "1.0×10³⁰ 1.5×10³⁰ 2.0×10³⁰ 2.5×10³⁰ 3.0×10³⁰");
   EXPECT_EQ(labels_of(value_axis(0, 3e-31, 4)), "0 1×10⁻³¹ 2×10⁻³¹ 3×10⁻³¹");
-  // Far from zero and close together: no suffix could tell these apart in few digits.
+  // Far from zero and close together: with a suffix a few digits could not distinguish them.
   EXPECT_EQ(labels_of(value_axis(1'234'567, 1'234'568, 5)), "1,234,567.0 1,234,567.5 1,234,568.0");
 }
 
@@ -131,7 +132,7 @@ TEST(ValueAxis, EveryRangeGetsEvenDistinctTicks) {
 
 // ----------------------------------------------------------------------------------------- times
 
-TEST(Dates, AreWrittenAsFinelyAsTheyNeed) {
+TEST(Dates, HaveTheNeededPrecision) {
   const std::vector<std::int64_t> years = {at(1700, 1, 1), at(1701, 1, 1)};
   EXPECT_EQ(date_precision(years), DatePrecision::year);
   EXPECT_EQ(date_precision(std::vector{at(2024, 1, 1), at(2024, 2, 1)}), DatePrecision::month);
@@ -313,7 +314,7 @@ TEST(Coordinates, AreShortAndFinite) {
 TEST(Paths, EveryPointIsDrawnWhileThereIsRoom) {
   const Frame frame{
       .left = 0, .top = 0, .right = 320, .bottom = 100, .steps = 6, .low = 0, .high = 10};
-  const std::vector<float> values = {0, 5, kNaN, 10, kNaN, 5};
+  const std::vector<float> values = {0, 5, kMissing, 10, kMissing, 5};
   const auto runs = visible_runs(values, frame, 0);
   const std::vector<std::vector<std::size_t>> expected = {{0, 1}, {3}, {5}};
   EXPECT_EQ(runs, expected);
@@ -343,16 +344,16 @@ TEST(Paths, ALongSeriesKeepsItsExtremesAndNothingElse) {
   EXPECT_NE(std::find(runs[0].begin(), runs[0].end(), 31'234U), runs[0].end());
   EXPECT_NE(std::find(runs[0].begin(), runs[0].end(), 77'777U), runs[0].end());
   // A hole of one missing value per pixel changes nothing; one of many pixels breaks the line.
-  for (std::size_t i = 0; i < values.size(); i += 2) values[i] = kNaN;
+  for (std::size_t i = 0; i < values.size(); i += 2) values[i] = kMissing;
   EXPECT_EQ(visible_runs(values, frame, 0).size(), 1U);
-  std::fill(values.begin() + 50'000, values.begin() + 60'000, kNaN);
+  std::fill(values.begin() + 50'000, values.begin() + 60'000, kMissing);
   EXPECT_EQ(visible_runs(values, frame, 0).size(), 2U);
 }
 
 TEST(Paths, ALoneBandStepIsABarAndAGapInEitherEdgeIsAGap) {
   const Frame frame{
       .left = 0, .top = 0, .right = 320, .bottom = 100, .steps = 4, .low = 0, .high = 10};
-  const std::vector<float> low = {2, kNaN, 4, 4}, high = {8, 8, 6, 6};
+  const std::vector<float> low = {2, kMissing, 4, 4}, high = {8, 8, 6, 6};
   EXPECT_EQ(band_path(low, high, frame, 0).text(),
             "M0 20L20 20L20 80L0 80Z"
             "M210 40L310 40L310 60L210 60Z");

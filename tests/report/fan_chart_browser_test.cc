@@ -22,7 +22,7 @@ namespace {
 std::string browsed(std::string html, const std::string& script) {
   std::string folder = (std::filesystem::temp_directory_path() / "fan_chart_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  if (!script.empty()) {  // the page's policy would rightly refuse ours
+  if (!script.empty()) {  // the page's policy would refuse the test's script
     const std::size_t policy = html.find("<meta http-equiv");
     html.erase(policy, html.find('>', policy) + 1 - policy);
     html.insert(html.rfind("</body>"), "<script type=\"module\">" + script + "</script>");
@@ -87,7 +87,7 @@ TEST(FanPageInBrowser, PointerAndKeysReadValues) {
   EXPECT_TRUE(read("focus").starts_with("visible=1 Mar 2024: Median 50,")) << read("focus");
 }
 
-// Widths are estimated before any font is known; here is one, and what it makes of them.
+// Text widths are estimated without a font; here they are checked with a real one.
 TEST(FanPageInBrowser, NoTwoTextsOverlapAndNoneIsCutOff) {
   if (!has_browser()) GTEST_SKIP() << "needs the command chromium";
   std::vector<FanChart> charts = {

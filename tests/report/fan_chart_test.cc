@@ -1,5 +1,4 @@
-// The fan chart as a drawing and as a page: well formed, safe, finite and small, whatever it is
-// given.
+// The fan chart as a drawing and as a page: well formed, safe, finite and small for any input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,13 +19,11 @@
 #include "fan_chart_examples.h"
 #include "io/json.h"
 #include "report/fan_chart.h"
+#include "special_values.h"
 #include "toto/toto.h"
 
 namespace toto::report {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --------------------------------------------------------------------------- reading the markup
 
@@ -183,10 +180,10 @@ TEST(FanChart, DrawsHistoryMedianBandsAndOrigin) {
             std::string::npos);
 }
 
-TEST(FanChart, ShowsWhatCameToPassAndWarnsOfUntrainedWeights) {
+TEST(FanChart, ShowsActualValuesAndWarnsOfUntrainedWeights) {
   FanChart chart = example(wave(60), wave(20), 0.5F);
   chart.actual = wave(20);
-  chart.actual[15] = kNaN;
+  chart.actual[15] = kMissing;
   chart.warn_untrained = true;
   const std::string svg = fan_chart_svg(chart);
   EXPECT_EQ(count_class(check_drawing(svg), "t-actual"), 2U);
@@ -214,7 +211,7 @@ TEST(FanChart, ShowsTheNewestHistory) {
 }
 
 TEST(FanChart, TheTooltipHoldsDatesValuesAndBands) {
-  FanChart chart = example({1, 2, kNaN}, {3.5F, 4}, 1);
+  FanChart chart = example({1, 2, kMissing}, {3.5F, 4}, 1);
   const io::Json data = tooltip_data(html_of(chart));
   const auto numbers = [](const io::Json* list) {
     std::vector<float> values(list->array.size());
@@ -272,7 +269,7 @@ TEST(FanChart, AJumpOfTheModelIsDrawnAsAGap) {
   EXPECT_EQ(median_line(example(history, {-40, -41, -40}, 1)).size(), 2U * 3);
   EXPECT_EQ(median_line(example({5}, {5, 6, 7}, 1)).size(), 2U * 3) << "no move to compare with";
   EXPECT_EQ(median_line(example({5, 5, 5}, {5, 5, 5}, 1)).size(), 2U * 4);
-  // Bands start where the median does; what came to pass always follows the history.
+  // Bands start where the median does; actual values always follow the history.
   FanChart chart = example(history, {-40, -41, -40}, 1);
   chart.actual = {12, 13, 12};
   const double first_x = median_line(chart)[0];
@@ -324,9 +321,9 @@ TEST(FanChart, TheUnitDoesNotTouchTheHighestTick) {
   }
 }
 
-TEST(FanChart, DegenerateSeriesLookSane) {
+TEST(FanChart, DegenerateSeriesAreDrawn) {
   std::vector<float> gaps = wave(60);
-  for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kNaN;
+  for (const std::size_t i : {0U, 20U, 21U, 22U, 24U, 40U, 59U}) gaps[i] = kMissing;
   gaps[30] = kInfinity;
   std::vector<float> gappy_median = wave(12);
   gappy_median[0] = gappy_median[5] = -kInfinity;
@@ -343,8 +340,8 @@ TEST(FanChart, DegenerateSeriesLookSane) {
       {"negative", example(wave(60, 3e5, -5e6), wave(12, 3e5, -5e6), 1e5F)},
       {"around zero", example(wave(60), wave(12), 0.2F, false)},
       {"gaps", example(gaps, gappy_median, 0.3F)},
-      {"all missing", example(std::vector<float>(9, kNaN), {kNaN, kNaN}, 1)},
-      {"one missing step", example({kNaN}, {kNaN}, 1)},
+      {"all missing", example(std::vector<float>(9, kMissing), {kMissing, kMissing}, 1)},
+      {"one missing step", example({kMissing}, {kMissing}, 1)},
       {"largest floats", example({-huge, huge}, {huge, -huge}, 0)},
       {"denormals", example({0, tiny}, {tiny, tiny}, 0)},
       {"last digits", example({16'777'215, 16'777'216}, {16'777'215}, 0)},
@@ -380,7 +377,7 @@ TEST(FanChart, LongForecastsStaySmallAndKeepTheirPeaks) {
         std::any_of(values.begin(), values.end(), [](const io::Json& v) { return v.real == 150; }));
   }
   // The worst case for the size: every second value missing.
-  std::vector<float> holes(20'000, kNaN);
+  std::vector<float> holes(20'000, kMissing);
   for (std::size_t i = 0; i < holes.size(); i += 2) holes[i] = noise(random);
   EXPECT_LT(html_of(example(holes, holes, 1)).size(), 500'000U);
 }
@@ -493,7 +490,7 @@ void expect_error(const std::function<void(FanChart&)>& spoil, const std::string
   }
 }
 
-TEST(FanChart, RefusesWhatCannotBeDrawn) {
+TEST(FanChart, RefusesInvalidCharts) {
   expect_error([](FanChart& c) { c.median.clear(), c.forecast_times.clear(); },
                "the median is empty");
   expect_error([](FanChart& c) { c.bands[1].high.pop_back(); },

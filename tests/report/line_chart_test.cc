@@ -1,10 +1,11 @@
-// Line charts of a report: what is drawn, what is refused, and that no text escapes.
+// Line charts of a report: drawing, refusals and escaped text.
 #include "report/line_chart.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "fan_chart_examples.h"
 #include "io_fixture.h"
 
 namespace toto::report {
@@ -16,10 +17,6 @@ LineChart two_lines() {
           .times = {},
           .lines = {{.label = "first", .values = {1, 2, 3}, .color = 0},
                     {.label = "second", .values = {1, 0.5f, 0.25f}, .color = 8}}};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(LineChart, DrawsEveryLineInItsColourWithALegend) {

@@ -1,10 +1,11 @@
-// Strip charts of a report: what is drawn, what is refused, and that no text escapes.
+// Strip charts of a report: drawing, refusals and escaped text.
 #include "report/strip_chart.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "fan_chart_examples.h"
 #include "io_fixture.h"
 
 namespace toto::report {
@@ -15,10 +16,6 @@ StripChart two_strips() {
           .x_label = "ms",
           .strips = {{.label = "slow", .values = {40, 50, 41}, .color = 0, .remark = "p50 41"},
                      {.label = "fast", .values = {0.5, 0.5}, .color = 2, .remark = "p50 0.5"}}};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::size_t count(const std::string& text, char c) {
@@ -55,7 +52,7 @@ TEST(StripChart, HostileTextStaysText) {
   EXPECT_FALSE(has(strip_chart_svg(chart), "<script"));
 }
 
-TEST(StripChart, RefusesWhatNoAxisCanShow) {
+TEST(StripChart, RefusesValuesThatAreNotPositive) {
   const auto refused = [](const std::vector<double>& values, std::size_t color = 0) {
     StripChart chart = two_strips();
     chart.strips[1].values = values;

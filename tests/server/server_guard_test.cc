@@ -18,9 +18,6 @@
 namespace toto::server {
 namespace {
 
-const std::string kForecast =
-    R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7, 8, 9]}], "horizon": 4})";
-
 class Guard : public ServerTest {
  protected:
   bool has_sessions(int count) const {
@@ -106,6 +103,11 @@ TEST(GuardMemory, IsAddedUpBeforeItIsAllocated) {
   expect_too_much([&] { prepare_v1(body(beyond), short_patch); });
   short_patch.facts.patch = short_patch.facts.block = 40;
   EXPECT_EQ(prepare_v1(body(beyond), short_patch).options.horizon, 40);
+  // Kept samples are priced by the engine's own rule: 256 paths of 64 steps are 65,536 bytes.
+  const RequestLimits few{.max_memory = 60'000};
+  const std::string exact = R"({"series": [{"values": [1, 2]}], "horizon": 64)";
+  EXPECT_EQ(prepare_v1(body(exact + "}"), few).options.horizon, 64);
+  expect_too_much([&] { prepare_v1(body(exact + R"(, "emit": "samples"})"), few); });
   const PreparedRequest fits = prepare_v1(body("{\"series\": [" + series(20'000) + "]}"), limits);
   EXPECT_EQ(fits.series.at(0).length(), 20'000u);
 }

@@ -1,5 +1,5 @@
-// What the page needs of the service: its files under a strict policy, also for a browser without a
-// key, and tables read as the command line reads them.
+// The service for the page: files under a strict policy, also for a browser without a key, and
+// tables read as by the command line.
 #include "server_fixture.h"
 
 namespace toto::server {
@@ -45,7 +45,7 @@ TEST_F(ServerPage, FilesComeUnderAStrictPolicy) {
 }
 
 // Everything but health needs the key. A browser cannot send it with an address: it gets the page,
-// which asks for it, and the status says that this was no permission.
+// which asks for it, and the status is still 401.
 TEST_F(ServerPage, ABrowserWithoutAKeyGetsThePageThatAsksForIt) {
   service_options_.access.api_key = "right-key";
   start();
@@ -71,7 +71,7 @@ TEST_F(ServerPage, TablesAreReadAsTheCommandLineReadsThem) {
   start();
   const Json wide = parsed(read("date,a,b\n2024-01-01,1,\n2024-01-02,2,5\n2024-01-04,3,NA\n"));
   EXPECT_EQ(at(wide, "format").string, "wide");
-  EXPECT_NE(at(wide, "description").string.find("2 series"), std::string::npos);
+  EXPECT_NE(at(wide, "description").string.find("2 daily series"), std::string::npos);
   ASSERT_EQ(at(wide, "series").array.size(), 2u);
   const Json& first = at(wide, "series").array[0];
   EXPECT_EQ(at(first, "id").string, "a");
@@ -113,7 +113,7 @@ TEST_F(ServerPage, ErrorsInTablesAreNamed) {
   expect_complaint(read(large), "1 series with 100 values are more than one answer holds");
 }
 
-// Where weekdays without a value are holidays, the first time and the length do not tell the last.
+// With holidays the time of the last value does not follow from the first time and the length.
 TEST_F(ServerPage, EndSaysWhenTheLastValueWas) {
   start();
   const auto first_step = [&](const char* when) {

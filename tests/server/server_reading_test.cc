@@ -13,7 +13,7 @@ namespace toto::server {
 namespace {
 
 constexpr std::string_view kGzip = "Content-Encoding: gzip\r\n";
-const std::string kForecast = R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7]}], "horizon": 4})";
+const std::string kSevenPoints = R"({"series": [{"values": [1, 2, 3, 4, 5, 6, 7]}], "horizon": 4})";
 
 // Small when sent, 32 MB to read, and not JSON.
 const std::string& bomb() {
@@ -82,7 +82,7 @@ class Reading : public ServerTest {
   // Bombs are first read by the threads for small bodies; a short request behind them shows that
   // all have been passed on.
   void wait_until_passed_on() const {
-    for (int i = 0; i < 2; ++i) post("/v1/forecast", gzipped(kForecast), kGzip);
+    for (int i = 0; i < 2; ++i) post("/v1/forecast", gzipped(kSevenPoints), kGzip);
   }
 
   const ClientGone stays_ = std::make_shared<std::atomic<bool>>(false);
@@ -93,7 +93,7 @@ TEST_F(Reading, SmallBodiesDoNotWaitForLargeOnes) {
   const BusyReader busy(*this);
   Client large = connect();
   large.send(request_text("POST", "/v1/forecast", bomb(), kGzip));
-  EXPECT_EQ(post("/v1/forecast", gzipped(kForecast), kGzip).status, 200);
+  EXPECT_EQ(post("/v1/forecast", gzipped(kSevenPoints), kGzip).status, 200);
   EXPECT_FALSE(large.receives(milliseconds(0)));
 }
 
@@ -204,7 +204,7 @@ TEST_F(Reading, WaitingRequestsShareOneLimit) {
     EXPECT_NE(refused.error().find("no room for 12 MB"), std::string::npos) << refused.body;
     // Small requests still fit.
     Client small = connect();
-    small.send(request_text("POST", "/v1/forecast", kForecast));
+    small.send(request_text("POST", "/v1/forecast", kSevenPoints));
     EXPECT_TRUE(eventually([&] { return service_->scheduler().depth() == 3; }));
   }
   EXPECT_EQ(first.receive().status, 200);
@@ -215,7 +215,7 @@ TEST_F(Reading, MemoryIsReturnedToTheSystem) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   service_options_.deadline = milliseconds(1500);
   start();
-  ASSERT_TRUE(eventually([&] { return post("/v1/forecast", kForecast).status == 200; }));
+  ASSERT_TRUE(eventually([&] { return post("/v1/forecast", kSevenPoints).status == 200; }));
   const double before = static_cast<double>(toto::resident_bytes().value_or(0));
   std::vector<Client> clients;
   for (int i = 0; i < 4; ++i) {

@@ -272,8 +272,7 @@ TEST(Deviation, IsMeasuredByWhatTheModelSees) {
   EXPECT_TRUE(std::isfinite(deviation(two_scales, live, exact, 4)));
 }
 
-// What waits to be compared, or is being compared, when another engine takes over, says nothing
-// about that one.
+// Comparisons that wait or run when the engine is switched do not count for the new engine.
 TEST(ShadowChecks, AreOfTheEngineThatAnswers) {
   const testing::TemporaryFolder folder;
   const std::string model = testing::made_model(folder);

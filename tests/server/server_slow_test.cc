@@ -1,6 +1,6 @@
 // The slow lane: it does not delay fast requests, follows a switch of modes, and gives the same
 // bits.
-#include "server/forecast_cost.h"
+#include "server/scheduler.h"
 #include "server_fixture.h"
 
 namespace toto::server {

@@ -7,8 +7,6 @@ import json
 import logging
 import os
 import pathlib
-import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +18,8 @@ import numpy as np
 import pandas as pd
 import tritonclient.http as triton
 from nixtla import NixtlaClient
+
+from service import Service
 
 TOTO = sys.argv[1]
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -48,13 +48,8 @@ def bits(values):
 class Clients(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = subprocess.Popen(
-            [TOTO, "serve", "--port", "0", "--api-key", KEY], stderr=subprocess.PIPE, text=True, env=environment())
-        for line in cls.server.stderr:
-            if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
-                cls.port = int(found[1])
-            if line.startswith("ready"):
-                break
+        cls.server = Service(TOTO, "--api-key", KEY)
+        cls.address = cls.server.address
         times = pd.date_range("2022-01-01", periods=400, freq="D")
         rng = np.random.default_rng(1)
         walks = 100 + np.cumsum(rng.normal(size=(400, 2)), axis=0)
@@ -65,17 +60,15 @@ class Clients(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        cls.assert_stopped = cls.server.wait(120)
-        cls.server.stderr.close()
-        assert cls.assert_stopped == 0, cls.assert_stopped
+        code = cls.server.close()
+        assert code == 0, code
 
     def triton(self):
-        client = triton.InferenceServerClient(f"127.0.0.1:{self.port}")
-        return client, {"Authorization": f"Bearer {KEY}"}  # copied for infer, which adds to what it is given
+        client = triton.InferenceServerClient(self.address.removeprefix("http://"))
+        return client, {"Authorization": f"Bearer {KEY}"}  # a copy for infer, which adds headers
 
     def nixtla(self):
-        return NixtlaClient(api_key=KEY, base_url=f"http://127.0.0.1:{self.port}", max_retries=1)
+        return NixtlaClient(api_key=KEY, base_url=self.address, max_retries=1)
 
     def test_triton_health_and_metadata(self):
         client, key = self.triton()
@@ -133,7 +126,7 @@ class Clients(unittest.TestCase):
 
     def test_nixtla_key(self):
         self.assertTrue(self.nixtla().validate_api_key())
-        wrong = NixtlaClient(api_key="wrong", base_url=f"http://127.0.0.1:{self.port}", max_retries=1)
+        wrong = NixtlaClient(api_key="wrong", base_url=self.address, max_retries=1)
         self.assertFalse(wrong.validate_api_key())
 
     def test_nixtla_forecast(self):
@@ -206,9 +199,9 @@ class Clients(unittest.TestCase):
         found = answer[(answer["unique_id"] == "a") & (answer["ds"] == "2022-12-01")]
         self.assertTrue(bool(found["anomaly"].iloc[0]))
         self.assertLess(answer["anomaly"].mean(), 0.2)
-        # Window after window of what the model forecasts in one go, each from all that was before it.
+        # Consecutive windows of one exact block, each from all values before it.
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/model_params", headers={"Authorization": f"Bearer {KEY}"})
+            f"{self.address}/model_params", headers={"Authorization": f"Bearer {KEY}"})
         with urllib.request.urlopen(request) as reply:
             step = json.load(reply)["detail"]["horizon"]
         wide = frame.pivot(index="ds", columns="unique_id", values="y").reset_index()

@@ -30,7 +30,7 @@ ADDED_LABELS = {"job", "instance", "le"}  # by Prometheus; by histograms
 
 
 def read_yaml(text):
-    """What the rules are written in: mappings, lists of mappings, plain and quoted scalars, and blocks after `|`."""
+    """The subset of YAML in the rules: mappings, lists of mappings, plain and quoted scalars, blocks after `|`."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     indent = lambda line: len(line) - len(line.lstrip())
 
@@ -133,7 +133,7 @@ class Deploy(unittest.TestCase):
                 names.append(name)
         return set(names)
 
-    def test_alert_rules_name_what_is_emitted(self):
+    def test_alert_rules_use_existing_metrics(self):
         text = (DEPLOY / "alerts.yml").read_text(encoding="utf-8")
         tree = read_yaml(text)
         try:
@@ -154,7 +154,7 @@ class Deploy(unittest.TestCase):
             used[rule["alert"]] = self.check_expression(rule["expr"].replace("offset 6h", ""))
         shadow = next(rule["expr"] for rule in tree["groups"][0]["rules"] if rule["alert"] == "TotoShadowDeviation")
         self.assertIn("toto_shadow_deviation > toto_shadow_deviation_bound", shadow)
-        # What it says is a deviation, of an engine that answers: not after a rollback.
+        # The deviation of the engine in use: not after a rollback.
         self.assertRegex(shadow, r"\)\s+and toto_shadow_enabled == 1$")
         self.assertNotIn("increase", shadow)
         self.assertIn("toto_shadow_enabled", used["TotoShadowNotChecking"])
@@ -185,7 +185,7 @@ class Deploy(unittest.TestCase):
         for pattern, forecasts in routes:
             self.assertEqual(bool(re.fullmatch(route, pattern)), bool(forecasts), pattern)
 
-    def test_the_dashboard_shows_what_is_emitted(self):
+    def test_the_dashboard_uses_existing_metrics(self):
         board = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
         panels = [panel for panel in board["panels"] if panel["type"] != "row"]
         self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
@@ -203,7 +203,7 @@ class Deploy(unittest.TestCase):
         ):  # fmt: skip
             self.assertIn(name, used)
 
-    def test_the_unit_uses_what_there_is(self):
+    def test_the_unit_uses_existing_flags_and_variables(self):
         unit = (DEPLOY / "toto.service").read_text(encoding="utf-8")
         settings = [line for line in unit.splitlines() if not line.startswith("#")]
         for flag in re.findall(r"(--[a-z-]+)", next(line for line in settings if line.startswith("ExecStart="))):
@@ -235,10 +235,21 @@ class Deploy(unittest.TestCase):
         for name in re.findall(r"TOTO_SERVE_(\w+)=", text):
             self.assertIn("--" + name.lower().replace("_", "-") + " ", self.help)
 
-    def test_the_image_is_built_from_what_there_is(self):
+    def test_the_image_is_built_from_existing_files(self):
         text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-        for source in re.findall(r"^COPY (?!--)(\S+) ", text, re.MULTILINE):
-            self.assertTrue((ROOT / source).exists(), source)
+        with tempfile.TemporaryDirectory() as folder:
+            for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE):
+                *sources, target = line.split()
+                for source in sources:
+                    copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                    place = Path(folder) / target / Path(source).name if target.endswith("/") else Path(folder) / target
+                    place.parent.mkdir(exist_ok=True)
+                    copy(ROOT / source, place)
+            # Configures, and a dry run of the build finds every file it needs.
+            configure = ["cmake", "-S", folder, "-B", f"{folder}/build", "-G", "Ninja", "-DTOTO_BUILD_TESTS=OFF"]
+            for command in (configure, ["ninja", "-C", f"{folder}/build", "-n", "toto", "toto_cli"]):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         rules = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
         for folder, rest in re.findall(r"^install\(DIRECTORY (\w+)/(.*)\)$", rules, re.MULTILINE):
             self.assertTrue("OPTIONAL" in rest or f"\nCOPY {folder} " in text, f"{folder} is installed from nowhere")
@@ -246,7 +257,7 @@ class Deploy(unittest.TestCase):
         setup = (ROOT / "tools/setup.sh").read_text(encoding="utf-8")
         needed = set(re.search(r"^build=\((.*)\)$", setup, re.MULTILINE)[1].split())
         installed = set(re.search(r"--no-install-recommends \\\n(.*?)\\\n", text, re.DOTALL)[1].split())
-        self.assertEqual(needed - installed, {"make", "python3", "libgtest-dev"})  # what tests need
+        self.assertEqual(needed - installed, {"make", "python3", "libgtest-dev"})  # needed by tests only
         self.assertRegex(text, r"(?m)^USER 10001$")
         self.assertIn("/health", re.search(r"^HEALTHCHECK (.*?)\n[A-Z]", text, re.MULTILINE | re.DOTALL)[1])
         if shutil.which("hadolint"):

@@ -1,4 +1,4 @@
-// Bars from files: what is read, what is refused with which line, what is reported.
+// Reading bars: accepted files, errors with their line, and notes.
 #include <gtest/gtest.h>
 
 #include "backtest_fixture.h"
@@ -36,7 +36,7 @@ TEST_F(BarsTest, PricesAreDoublesAndTheSymbolIsTheFile) {
   EXPECT_EQ(all[0].time_text(0), "2024-01-02");
 }
 
-TEST_F(BarsTest, ASymbolColumnHoldsSeveral) {
+TEST_F(BarsTest, ReadsASymbolColumn) {
   const auto all = read_bars(file("many.csv",
                                   "date,symbol,open,high,low,close\n"
                                   "2024-01-02,A,1,1,1,1\n2024-01-02,B,2,2,2,2\n"
@@ -48,7 +48,7 @@ TEST_F(BarsTest, ASymbolColumnHoldsSeveral) {
   EXPECT_EQ(all[1].symbol, "B");
 }
 
-TEST_F(BarsTest, BadRowsAreRefusedWithTheirLine) {
+TEST_F(BarsTest, RefusesBadRowsWithTheirLine) {
   const std::string good = "2024-01-02,1,1,1,1,5\n";
   expect_refused(good + "2024-01-03,1,1,1,,5\n", {"line 3, column 5 (\"close\")", "missing"});
   expect_refused(good + "2024-01-03,1,1,NaN,1,5\n", {"line 3, column 4 (\"low\")", "missing"});
@@ -83,7 +83,7 @@ TEST_F(BarsTest, FoldersAndRepeatedSymbols) {
   EXPECT_EQ(all[0].symbol, "A");
   EXPECT_EQ(all[1].symbol, "B");
   const std::string other = file("A.csv", row);
-  io::expect_error(ErrorCode::corrupt_file, {"\"A\"", "too"},
+  io::expect_error(ErrorCode::corrupt_file, {"\"A\"", "is also in"},
                    [&] { read_all_bars({folder_ / "data", other}); });
   std::filesystem::create_directory(folder_ / "empty");
   io::expect_error(ErrorCode::corrupt_file, {"no .csv"},
@@ -163,7 +163,7 @@ Bars every(int days, int count) {
   return bars;
 }
 
-TEST(Calendar, BarsThatAreNotDailySayWhatAYearIsTakenFor) {
+TEST(Calendar, NotesTheAssumedBarsPerYear) {
   const auto notes = [](const Bars& bars) { return calendar_notes(bars, {}, {}); };
   EXPECT_TRUE(notes(daily(40, false)).empty());
   EXPECT_TRUE(notes(daily(40, true)).empty());
@@ -172,26 +172,26 @@ TEST(Calendar, BarsThatAreNotDailySayWhatAYearIsTakenFor) {
                                              "assume 252 bars a year", "--bars-per-year 52"}));
   EXPECT_EQ(notes(every(7, 30)).size(), 1u) << "Mondays: no weekend";
   EXPECT_TRUE(has_note(notes(hourly(12)), {"intraday", "60 minutes apart", "1764 bars a year"}));
-  // Every thirtieth day: now and then a weekend, which of months says nothing.
+  // Every thirtieth day: some fall on a weekend, which proves nothing for monthly bars.
   const auto monthly = notes(every(30, 24));
   EXPECT_TRUE(has_note(monthly, {"monthly", "365 bars a year", "--bars-per-year 12"}));
-  EXPECT_TRUE(has_note(
-      monthly, {"line ", "taken for crypto", "of its 24 bars fall on a weekend", "--asset stock"}));
-  // What the user chose is not questioned.
+  EXPECT_TRUE(has_note(monthly, {"line ", "classified as crypto",
+                                 "of its 24 bars fall on a weekend", "--asset stock"}));
+  // The user's own choice is not questioned.
   EXPECT_TRUE(calendar_notes(every(30, 24), Asset::stock, 12).empty());
 }
 
-TEST(Calendar, AStraySaturdayMakesNoMarketThatNeverCloses) {
+TEST(Calendar, NotesStrayWeekendBars) {
   Bars stray = daily(60, false);
   stray.times[4] += kDay;  // the first Friday
   EXPECT_EQ(detect_asset(stray), Asset::crypto);
   EXPECT_TRUE(has_note(calendar_notes(stray, {}, {}),
                        {"TEST.csv: line 6", "1 of its 60 bars falls on a weekend",
-                        "2024-01-06: strays, it seems", "--asset stock"}));
+                        "2024-01-06: probably stray bars", "--asset stock"}));
   EXPECT_TRUE(calendar_notes(stray, Asset::crypto, {}).empty());
 }
 
-TEST(Calendar, CleanDataHasNothingToReport) {
+TEST(Calendar, HasNoNotesForCleanData) {
   EXPECT_TRUE(data_notes(daily(40, false), Asset::stock).empty());
   EXPECT_TRUE(data_notes(daily(40, true), Asset::crypto).empty());
   EXPECT_TRUE(data_notes(hourly(12), Asset::stock).empty());
@@ -230,7 +230,7 @@ TEST(Calendar, SplitsOddBarsAndEmptyVolume) {
   EXPECT_TRUE(data_notes(steady, Asset::stock).empty());
 }
 
-TEST(Calendar, ThousandsOfOneKindAreCounted) {
+TEST(Calendar, CountsThousandsOfOneKind) {
   std::vector<backtest::Row> rows(100, {1, 0.5, 1, 1});
   EXPECT_EQ(data_notes(backtest::make_bars(rows), Asset::crypto).size(), 20u);
   EXPECT_TRUE(

@@ -15,13 +15,13 @@
 namespace toto::tables {
 namespace {
 
-// An answer as a whole.
+// A complete answer.
 struct Document : ForecastHeader {
   std::vector<ForecastEntry> series;
   Timings timings;
 };
 
-// Two series of three steps; the second has what is rare: samples, a point, a missing value.
+// Two series of three steps; the second has samples, a point forecast and a missing value.
 struct Example {
   std::vector<std::string> times = {"2024-01-01", "2024-01-02", "2024-01-03"};
   std::vector<float> mean = {1.5F, 2, 3};
@@ -199,7 +199,7 @@ TEST(ForecastCsv, LeavesMissingCellsEmpty) {
   EXPECT_NE(text_of(kCsv, example.document).find("a,2024-01-01,,0.1,"), std::string::npos);
 }
 
-// Our own long table is an input again, and no id is lost or changed on the way.
+// An output table can be read as input, and every id survives.
 TEST(ForecastCsv, KeepsIdsThatAreFormulasScriptsOrLines) {
   for (const std::string id : {"=cmd|' /C calc'!A0", "+1", "-1", "@x", "<script>", "two\nlines",
                                " blank ", "a,b;c\td", "\"", "\xC3\xA9t\xC3\xA9"}) {
@@ -234,7 +234,7 @@ TEST(ForecastTable, AlignsColumns) {
             "  2024-01-03   3.0  100000.0  3.00000e+01\n");
 }
 
-// One column of values, as the table writes them.
+// One column of values, formatted by the table.
 std::vector<std::string> cells(std::vector<float> values) {
   const std::vector<std::string> times(values.size(), "t");
   Document document;
@@ -249,7 +249,7 @@ std::vector<std::string> cells(std::vector<float> values) {
   return found;
 }
 
-TEST(ForecastTable, DecimalPointsStandBelowEachOther) {
+TEST(ForecastTable, AlignsDecimalPoints) {
   using Cells = std::vector<std::string>;
   EXPECT_EQ(cells({211.5F, 99.123456F, 3}), (Cells{"211.500", "99.123", "3.000"}));
   EXPECT_EQ(cells({115'000.5F, 0.25F}), (Cells{"115000.50", "0.25"}));
@@ -295,7 +295,7 @@ TEST(ForecastTable, ShowsTheOuterQuantilesAndTheMiddleOne) {
   EXPECT_NE(text_of(kTable, example.document).find("ds          mean\n"), std::string::npos);
 }
 
-TEST(ForecastTable, CutsLongHorizonsAndLongListsShort) {
+TEST(ForecastTable, CutsLongHorizonsAndLists) {
   const std::vector<float> values(64, 1.0F);
   std::vector<std::string> times;
   for (int i = 1; i <= 64; ++i) times.push_back("t" + std::to_string(i));
@@ -318,7 +318,7 @@ TEST(ForecastTable, CutsLongHorizonsAndLongListsShort) {
   }
 }
 
-TEST(ForecastTable, KeepsControlCharactersFromTheTerminal) {
+TEST(ForecastTable, RemovesControlCharacters) {
   const Example example(
       "\x1b[31mred\x7f\n\xC2\x9B"
       "2J\xC3\xA9");
@@ -358,7 +358,7 @@ TEST(QuantileName, IsTheShortestThatReadsBack) {
   EXPECT_EQ(quantile_name(0.1 + 0.2), "0.30000000000000004");
 }
 
-// A large answer reaches the sink in many parts, none of which is the whole.
+// A large answer reaches the sink in many parts.
 TEST(ForecastJson, StreamsLargeAnswers) {
   const std::vector<float> values(1000, 1.25F);
   const std::vector<std::string> times(1000, "2024-01-01");

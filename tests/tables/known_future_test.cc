@@ -1,10 +1,11 @@
-// What is known beyond the history, and variates that belong together.
+// Known future values, and joining series as variates.
 #include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "io_fixture.h"
+#include "series_fixture.h"
 #include "tables/series_file.h"
 
 namespace toto::tables {
@@ -12,10 +13,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-InputData read(std::string_view text, const ReadOptions& options = {}) {
-  io::MemorySource source(text);
-  return read_series(source, "data.csv", options);
-}
 const std::string_view kHistory =
     "date,sales,price,holiday\n2024-01-01,1,10,0\n2024-01-02,2,11,0\n2024-01-03,3,12,1\n";
 
@@ -32,7 +29,7 @@ TEST(ReadKnownFuture, MatchesRowsToTheForecastSteps) {
   EXPECT_EQ(future.values, (std::vector<float>{1, 0, 13, 14}));
 }
 
-TEST(ReadKnownFuture, SaysWhatIsMissing) {
+TEST(ReadKnownFuture, NamesMissingRowsAndValues) {
   const auto refused = [](std::string_view text,
                           std::initializer_list<std::string_view> fragments) {
     io::expect_error(ErrorCode::corrupt_file, fragments, [&] { known(text, 2); });
@@ -42,7 +39,7 @@ TEST(ReadKnownFuture, SaysWhatIsMissing) {
   refused("date,price\n2024-01-04,1\n2024-01-05,\n",
           {"known.csv: line 3, column 2 (\"price\")", "missing"});
   refused("date,weather\n2024-01-04,1\n2024-01-05,1\n",
-          {"known.csv: line 1", "\"weather\" is no series of the input"});
+          {"known.csv: line 1", "\"weather\" is not a series of the input"});
   refused("day,price\n2024-01-04,1\n2024-01-05,1\n", {"known.csv: line 1", "time column \"date\""});
   refused("date,price\n2024-01-04T00:00Z,1\n", {"known.csv: line 2", "another kind or zone"});
   refused("date,price\n1,1\n", {"known.csv: line 2", "another kind or zone"});
@@ -54,7 +51,7 @@ TEST(ReadKnownFuture, SaysWhatIsMissing) {
           {"known.csv: line 1", "\"price\" is known twice"});
 }
 
-TEST(ReadKnownFuture, BringsTheHistoryOfItsColumns) {
+TEST(ReadKnownFuture, ReadsTheHistoryOfItsColumns) {
   const auto ids = [](std::string_view table, const ReadOptions& options) {
     Texts names;
     for (const InputSeries& series : read(table, options).series) names.push_back(series.id);
@@ -73,17 +70,17 @@ TEST(ReadKnownFuture, BringsTheHistoryOfItsColumns) {
   EXPECT_EQ(ids(kHistory, {.columns = {"price", "sales"}, .also = also}),
             (Texts{"price", "sales"}));
   EXPECT_EQ(ids(kHistory, {.also = also}), (Texts{"sales", "price", "holiday"}));
-  // Bars give their close alone unless more is known.
+  // Bars read only their close unless other columns are known.
   const std::string_view bars =
       "Date,Open,High,Low,Close,Volume\n2024-01-01,1,2,0,1,70\n2024-01-02,1,2,0,1,80\n";
   EXPECT_EQ(ids(bars, {.also = {"date", "volume"}}), (Texts{"Close", "Volume"}));
   const KnownFuture future =
       known("Date,volume\n2024-01-03,90\n", 1, read(bars, {.also = {"date", "volume"}}));
   EXPECT_EQ(future.names, Texts{"Volume"});
-  // Case decides where it can.
+  // An exact match wins over a case-insensitive one.
   EXPECT_EQ(ids("t,a,B,b\n2024-01-01,1,2,3\n", {.columns = {"a"}, .also = {"b"}}),
             (Texts{"a", "b"}));
-  // Series that go by an id are known by that id, not by a column.
+  // Series with ids are known by id, not by column.
   EXPECT_EQ(ids("unique_id,ds,y,x\ns,2024-01-01,1,2\n", {.also = {"ds", "x"}}), Texts{"s"});
 }
 

@@ -1,7 +1,8 @@
-// Series handed over while a file is read: the same ones as from reading it whole.
+// Streaming a file gives the same series as reading it completely.
 #include <filesystem>
 
 #include "io_fixture.h"
+#include "series_fixture.h"
 #include "tables/series_file.h"
 #include "tables/series_folder.h"
 #include "tables/series_table.h"
@@ -9,7 +10,7 @@
 namespace toto::tables {
 namespace {
 
-// With its series put back in.
+// The streamed data including its series.
 std::optional<InputData> stream(std::string_view text, const ReadOptions& options = {},
                                 const std::optional<TimeStyle>& style = {}) {
   io::MemorySource source(text);
@@ -20,11 +21,6 @@ std::optional<InputData> stream(std::string_view text, const ReadOptions& option
       style);
   if (data) data->series = std::move(series);
   return data;
-}
-
-InputData read(std::string_view text, const ReadOptions& options = {}) {
-  io::MemorySource source(text);
-  return read_series(source, "data.csv", options);
 }
 
 void expect_same(const InputData& a, const InputData& b) {
@@ -81,7 +77,7 @@ TEST(StreamSeries, AgreesWithReadingTheWholeFile) {
   EXPECT_GT(num_streamed, 20U);
 }
 
-// An id leaves when the next one begins, not at the end of the file.
+// A series is handed over when the next id begins, not at the end of the file.
 TEST(StreamSeries, HandsOverEachIdAsSoonAsItEnds) {
   std::string text = "unique_id,ds,y\n";
   for (const char* id : {"a", "b", "c"}) {
@@ -96,20 +92,20 @@ TEST(StreamSeries, HandsOverEachIdAsSoonAsItEnds) {
   EXPECT_EQ(ids, (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(StreamSeries, TablesOfMixedIdsAreReadWhole) {
+TEST(StreamSeries, RefusesMixedIds) {
   EXPECT_FALSE(stream("unique_id,ds,y\na,1,1\nb,1,2\na,2,3\nb,2,4\n"));
-  // What seems to have no value may get one by a later row.
+  // A later row may give a series its first value.
   const std::string late = "unique_id,ds,y\na,1,NA\nb,1,2\na,2,3\nb,2,4\n";
   EXPECT_FALSE(stream(late));
   EXPECT_EQ(read(late).series.size(), 2U);
-  // Where it gets none, the whole file says so.
+  // If none does, reading the whole file reports it.
   const std::string never = "unique_id,ds,y\na,1,NA\nb,1,2\n";
   EXPECT_FALSE(stream(never));
   io::expect_error(ErrorCode::corrupt_file, {"line 2", "\"a\" has no value"}, [&] { read(never); });
 }
 
-// A later line may need a clock that earlier ones did without.
-TEST(StreamSeries, AnEarlierReadingKnowsTheStyle) {
+// A later line may need a time of day that earlier ones lack.
+TEST(StreamSeries, UsesTheStyleOfAnEarlierPass) {
   const std::string text =
       "{\"start\": \"2024-01-01\", \"target\": [1, 2], \"item_id\": \"a\", \"freq\": \"D\"}\n"
       "{\"start\": \"2024-01-01 12:30\", \"target\": [1, 2], \"item_id\": \"b\", \"freq\": "

@@ -36,7 +36,7 @@ TEST(Calendar, AgreesWithTheStandardLibrary) {
 
 // ------------------------------------------------------------------------------------- spelling
 
-// What a column of these times writes for the last one.
+// How a column of these times prints the last one.
 std::string rewritten(const std::vector<std::string>& texts) {
   TimeColumn column;
   Ticks time = 0;
@@ -47,7 +47,7 @@ std::string rewritten(const std::vector<std::string>& texts) {
   return format_time(time, column.style());
 }
 
-TEST(TimeColumn, WritesTimesTheWayTheyCame) {
+TEST(TimeColumn, PrintsTimesInTheFilesStyle) {
   for (const std::string text :
        {"2024-02-29", "1750-01-01", "0001-01-01", "9999-12-31", "2024-01", "2024-01-31T23:59",
         "2024-01-31 23:59", "2024-01-31T23:59:58", "2024-01-31 23:59:58.5", "2024-01-31T00:00:00Z",
@@ -57,7 +57,7 @@ TEST(TimeColumn, WritesTimesTheWayTheyCame) {
   }
 }
 
-TEST(TimeColumn, WritesOtherSpellingsInIso8601) {
+TEST(TimeColumn, PrintsOtherSpellingsAsIso8601) {
   EXPECT_EQ(rewritten({"20240131"}), "2024-01-31");
   EXPECT_EQ(rewritten({"2024/01/31"}), "2024-01-31");
   EXPECT_EQ(rewritten({"2024/01/31 10:00"}), "2024-01-31 10:00");
@@ -71,7 +71,7 @@ TEST(TimeColumn, WritesOtherSpellingsInIso8601) {
   EXPECT_EQ(rewritten({"1704067200000000000"}), "2024-01-01T00:00:00Z");
 }
 
-TEST(TimeColumn, TakesTheStyleThatHoldsAllTimes) {
+TEST(TimeColumn, UsesAStyleForAllTimes) {
   EXPECT_EQ(rewritten({"2024-01-01", "2024-01-01 12:30"}), "2024-01-01 12:30");
   EXPECT_EQ(rewritten({"2024-01-01 00:00:30", "2024-01-02"}), "2024-01-02 00:00:00");
   EXPECT_EQ(rewritten({"2024-01-01T00:00:00Z", "2024-01-01T00:00:01+00:00"}),
@@ -81,7 +81,7 @@ TEST(TimeColumn, TakesTheStyleThatHoldsAllTimes) {
   EXPECT_EQ(rewritten({"20240131", "20240201"}), "2024-02-01");
 }
 
-TEST(TimeColumn, RefusesWhatIsNoTime) {
+TEST(TimeColumn, RefusesTextThatIsNotATime) {
   for (const std::string text : {"",
                                  "x",
                                  "2024",
@@ -145,7 +145,7 @@ TEST(TimeColumn, RefusesAMixture) {
   EXPECT_FALSE(lacks({"1704067200000000000", "1704067200000000001"}, "microsecond"));
 }
 
-TEST(FormatTime, AddsWhatTheStyleLacks) {
+TEST(FormatTime, ExtendsTheStyle) {
   EXPECT_EQ(format_time(kHour, {}), "1970-01-01T01:00");
   EXPECT_EQ(format_time(-kSecond, {}), "1969-12-31T23:59:59");
   EXPECT_EQ(format_time(1, {}), "1970-01-01T00:00:00.000001");
@@ -154,7 +154,7 @@ TEST(FormatTime, AddsWhatTheStyleLacks) {
   EXPECT_EQ(format_time(17, {.steps = true}), "17");
 }
 
-TEST(UtcSeconds, TakesTheZoneAway) {
+TEST(UtcSeconds, SubtractsTheZone) {
   const TimeStyle east{.zone = TimeStyle::Zone::offset, .offset_minutes = 120};
   EXPECT_EQ(utc_seconds(3 * kHour, east), 3600);
   EXPECT_EQ(utc_seconds(-1, {}), -1);
@@ -297,8 +297,8 @@ TEST(InferGrid, InsertsAbsentPoints) {
   EXPECT_TRUE(inferred({"2024-01-01", "2024-01-02"}).positions.empty());
 }
 
-// Bars of market hours: the nights are most of the time, and no data.
-TEST(InferGrid, LeavesSessionsAsTheyAre) {
+// Bars during market hours: nights are most of the time and have no data.
+TEST(InferGrid, KeepsTradingSessions) {
   std::vector<Ticks> times;
   for (int day = 0; day < 5; ++day) {
     for (int bar = 0; bar < 7; ++bar) {
@@ -309,7 +309,7 @@ TEST(InferGrid, LeavesSessionsAsTheyAre) {
   EXPECT_TRUE(grid.irregular);
   EXPECT_EQ(grid.times, times);
   EXPECT_EQ(name_of(grid.frequency, false), "h");
-  // A hole of 300 years makes no grid of 10^10 points.
+  // A gap of 300 years must not create a grid of 10^10 points.
   EXPECT_TRUE(infer_grid({0, kSecond, 300 * 365 * kDay}, false).irregular);
   EXPECT_TRUE(infer_grid({0, 7, 11, 25}, true).irregular);
 }
@@ -326,7 +326,7 @@ TEST(InferGrid, KnowsBusinessDaysAndTheirHolidays) {
   EXPECT_EQ(grid.times, days);
   EXPECT_TRUE(grid.positions.empty());
   EXPECT_EQ(frequency_of({"2024-01-04", "2024-01-05", "2024-01-08"}), "B");
-  // One Saturday makes it daily with holes; a single week says nothing of weekends.
+  // One Saturday makes it daily with gaps; a single week proves nothing about weekends.
   EXPECT_EQ(frequency_of({"2024-01-04", "2024-01-05", "2024-01-06", "2024-01-08"}), "D");
   EXPECT_EQ(frequency_of({"2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05"}),
             "D");
@@ -335,7 +335,7 @@ TEST(InferGrid, KnowsBusinessDaysAndTheirHolidays) {
   EXPECT_NE(frequency_of({"2024-01-01", "2024-01-02", "2024-01-10", "2024-01-17"}), "B");
 }
 
-TEST(InferGrid, NotesGapsThatNoHolidaysExplain) {
+TEST(InferGrid, CountsGapsLongerThanHolidays) {
   const auto without = [](const std::string& first, const std::string& last) {
     std::vector<Ticks> days;
     for (Ticks day = at("2024-01-01"); day < at("2024-04-01"); day += kDay) {
@@ -375,7 +375,7 @@ TEST(ImposeGrid, MovesRowsToTheirSteps) {
   EXPECT_EQ(imposed("M", {"2024-01-31"}).frequency.day, 31);
 }
 
-TEST(ImposeGrid, RefusesWhatDoesNotFit) {
+TEST(ImposeGrid, RefusesFrequenciesThatDoNotFit) {
   io::expect_error(ErrorCode::invalid_argument,
                    {"the frequency D does not fit data.csv", "2024-01-01T01:00", "one step"},
                    [] { imposed("D", {"2024-01-01", "2024-01-01T01:00"}); });

@@ -1,5 +1,5 @@
-"""The figures of `toto eval`, computed a second time: from what `toto forecast` answers to each
-cut-off file, in plain Python that shares nothing with the command.
+"""Computes the figures of `toto eval` a second time: from the answers of `toto forecast` to each
+truncated file, in plain Python that shares no code with the command.
 
     tests/tools/eval_figures_test.py build/toto
 """

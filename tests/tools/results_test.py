@@ -1,7 +1,6 @@
-"""The table of results: what is scored here agrees with its definitions, and no bound holds by
-default.
+"""The table of results: scores agree with their definitions, and no bound holds by default.
 
-`make scripts` runs it. Needs NumPy alone: nothing is fitted here.
+`make scripts` runs it. Needs NumPy only: nothing is fitted here.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Scores(unittest.TestCase):
             make_results.check_agreement(task(), dataset)
 
 
-    def test_one_absurd_window_is_named_and_left_out(self) -> None:
+    def test_one_absurd_window_is_named_and_excluded(self) -> None:
         values = np.tile([1.0, 3.0], 60)
         many = HeldOut("m4", "M4 Daily, some", "", "", 1, 2, 50, 2, {"s": values})
         quantiles = make_results.naive_quantiles(many)
@@ -92,7 +91,7 @@ class Checks(unittest.TestCase):
         found = make_results.checks(rows(prices=0.6, other=0.5), complete=True)
         self.assertEqual(self.passed(found), [True] * 5)
 
-    def test_part_of_the_sets_proves_nothing(self) -> None:
+    def test_bounds_fail_on_part_of_the_sets(self) -> None:
         found = make_results.checks(rows(prices=0.6), complete=False)
         self.assertEqual(self.passed(found), [False] * 5)
 
@@ -106,7 +105,7 @@ class Checks(unittest.TestCase):
         self.assertIn("other", found[2]["name"])
 
 
-    def test_a_missed_aim_and_the_pooled_prices_are_said(self) -> None:
+    def test_reports_a_missed_aim_and_pooled_prices(self) -> None:
         text = make_results.checks_table(make_results.checks(rows(prices=0.6), complete=True))
         self.assertIn("| 0.600 | 0.70 | pass | 0.58 | **missed** |", text)
         self.assertIn("| 0.600 | 0.95 | pass | 0.80 | reached |", text)
@@ -131,7 +130,7 @@ class Card(unittest.TestCase):
         self.assertEqual(text.count(make_results.BEGIN), 1)
 
 
-    def test_card_and_description_name_the_weights_that_are_shipped(self) -> None:
+    def test_card_and_description_name_the_shipped_weights(self) -> None:
         model = make_results.CARD.parent
         shipped = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
         self.assertIn(shipped, make_results.CARD.read_text())
@@ -140,7 +139,7 @@ class Card(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    def test_a_stopped_run_goes_on_where_it_was(self) -> None:
+    def test_a_stopped_run_continues_where_it_was(self) -> None:
         calls: list[int] = []
 
         class Fake:

@@ -1,6 +1,6 @@
 """The training's forward pass against the reference's modules.
 
-`make train-test` runs it. It is no part of ctest: PyTorch is not needed to build or test the product.
+`make train-test` runs it. It is not part of ctest: PyTorch is not needed to build or test the product.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Command(unittest.TestCase):
     def test_an_interrupted_run_reaches_the_same_end(self) -> None:
         whole = self.run_command("whole", "--steps", "5", "--decay", "2")
         self.assertEqual(whole[0], 0)
-        # Nothing is done within no time: the checkpoint knows where the run was to end.
+        # A time limit of 0 does no step: the checkpoint holds the planned end of the run.
         self.run_command("parts", "--steps", "5", "--decay", "2", "--minutes", "1e-9")
         self.assertEqual(self.run_command("parts", "--resume"), whole)
         self.assertEqual(self.steps("parts"), ["step", "1", "2", "3", "4", "5"])

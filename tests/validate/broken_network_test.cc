@@ -1,5 +1,5 @@
-// A network whose answer is no number is refused, in every mode and precision: it must not pass for
-// a forecast.
+// A network whose answer is not a number is refused, in every mode and precision: it must not pass
+// for a forecast.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -38,7 +38,7 @@ TEST(BrokenNetwork, IsRefusedInEveryModeAndPrecision) {
                       << forecast.mean[0];
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::corrupt_file);
-        EXPECT_NE(std::string(error.what()).find("series \"walk\" is not a finite number"),
+        EXPECT_NE(std::string(error.what()).find("series \"walk\" is not finite"),
                   std::string::npos)
             << error.what();
       }

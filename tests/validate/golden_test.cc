@@ -31,7 +31,7 @@ TEST(Deviation, IsMeanAndMaximum) {
   EXPECT_DOUBLE_EQ(result.max, 2);
 }
 
-TEST(Deviation, OfAnythingNotComparableIsNan) {
+TEST(Deviation, IsNanForIncomparableValues) {
   const std::vector<double> two = {1, 2};
   EXPECT_TRUE(std::isnan(deviation(std::vector<double>{1}, two).mean));
   EXPECT_TRUE(std::isnan(deviation({}, {}).mean));
@@ -46,7 +46,7 @@ TEST(Tolerance, IsFiveQuartersOfTheReferencesErrorAndAShareOfItsSize) {
 
 // ----------------------------------------------------------------------------------------- reading
 
-TEST(Golden, HoldsWhatTheFileHolds) {
+TEST(Golden, ReadsItsFile) {
   const TemporaryFolder folder;
   MadeGolden::write(folder / "case");
   const Golden golden = read(folder / "case");
@@ -83,7 +83,7 @@ TEST(Golden, HoldsWhatTheFileHolds) {
   EXPECT_EQ(df.f32[1], static_cast<float>(df.f64[1]));
 }
 
-TEST(Golden, TakesABooleanMaskAndASingleStudentT) {
+TEST(Golden, AcceptsABooleanMaskAndASingleStudentT) {
   const TemporaryFolder folder;
   MadeGolden::write(folder / "case");
   TensorFile file(folder / "case/case.safetensors");
@@ -122,7 +122,7 @@ TEST(Golden, MustFitItsModel) {
   expect_error(ErrorCode::corrupt_file, {"toto1", "another"}, [&] { golden.check_fits(model); });
 }
 
-TEST(Golden, EveryCommittedOneIsRead) {
+TEST(Golden, ReadsEveryCommittedOne) {
   const std::vector<std::string> paths = {kCommittedGoldens};
   const std::vector<GoldenFolder> folders = find_goldens(paths);
   EXPECT_GE(folders.size(), 14U);
@@ -310,7 +310,7 @@ TEST(FindGoldens, TakesACaseOrAFolderOfCases) {
   EXPECT_EQ(names(find({folder / "all/b/", folder / "all"})), (Names{"b", "a"}));
 }
 
-TEST(FindGoldens, TellsTwoOfOneNameApart) {
+TEST(FindGoldens, NumbersFoldersOfTheSameName) {
   const TemporaryFolder folder;
   MadeGolden::write(folder / "x/case");
   MadeGolden::write(folder / "y/case");
@@ -318,20 +318,19 @@ TEST(FindGoldens, TellsTwoOfOneNameApart) {
             (std::vector<std::string>{"case", "case~2"}));
 }
 
-TEST(FindGoldens, RefusesToFindNothing) {
+TEST(FindGoldens, RefusesFoldersWithoutGoldens) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "empty/inner");
   io::put(folder / "file", "");
   MadeGolden::write(folder / "case");
   expect_error(ErrorCode::not_found, {"no such folder", "nowhere"},
                [&] { find({folder / "case", folder / "nowhere"}); });
-  expect_error(ErrorCode::not_found, {"holds no golden", "empty"},
-               [&] { find({folder / "empty"}); });
+  expect_error(ErrorCode::not_found, {"has no golden", "empty"}, [&] { find({folder / "empty"}); });
   expect_error(ErrorCode::not_found, {"is not a folder"}, [&] { find({folder / "file"}); });
 }
 
-// A golden that lost its case is not passed over in silence.
-TEST(FindGoldens, MissesACaseThatIsGone) {
+// A golden without its case is not skipped silently.
+TEST(FindGoldens, ReportsAMissingCase) {
   const TemporaryFolder folder;
   MadeGolden::write(folder / "all/a");
   MadeGolden::write(folder / "all/b");

@@ -32,12 +32,12 @@ TEST(HeldOutWindows, AreTheLastOnesAndDoNotOverlap) {
   }
 }
 
-TEST(HeldOutWindows, HaveOneLengthWhereTheFileIsShort) {
+TEST(HeldOutWindows, HaveOneLengthInAShortFile) {
   const std::vector<Window> windows = held_out_windows(counting(50), 512, 5, 3);
   for (const Window& window : windows) EXPECT_EQ(window.context.values.size(), 35U);
 }
 
-TEST(HeldOutWindows, PassOverStretchesWithoutAValue) {
+TEST(HeldOutWindows, SkipThoseWithMissingValues) {
   Symbol symbol = counting(60);
   for (std::size_t i = 56; i < 58; ++i) symbol.values[i] = NAN;
   std::vector<std::string> remarks;
@@ -46,12 +46,12 @@ TEST(HeldOutWindows, PassOverStretchesWithoutAValue) {
   EXPECT_EQ(windows[1].actual, (std::vector<float>{58, 59}));
   EXPECT_EQ(windows[1].latest, 55) << "the last value that is there";
   ASSERT_EQ(remarks.size(), 1U);
-  EXPECT_EQ(remarks[0], "COUNT: 1 of the last 3 windows have missing values and were passed over");
+  EXPECT_EQ(remarks[0], "COUNT: 1 of the last 3 windows have missing values and were skipped");
   symbol.values[53] = NAN;  // one of two is not enough
   EXPECT_EQ(held_out_windows(symbol, 10, 2, 3)[0].actual, (std::vector<float>{50, 51}));
 }
 
-TEST(HeldOutWindows, TargetsThatAreNotThereAreRefused) {
+TEST(HeldOutWindows, TooFewTargetsAreRefused) {
   ErrorCode code{};
   const std::string error =
       testing::error_of([] { (void)held_out_windows(counting(40), 512, 4, 3); }, &code);
@@ -62,7 +62,7 @@ TEST(HeldOutWindows, TargetsThatAreNotThereAreRefused) {
 }
 
 // What came last is what forecasts are to be judged by; older values are no substitute.
-TEST(HeldOutWindows, LastValuesThatAreMissingAreRefused) {
+TEST(HeldOutWindows, MissingLastValuesAreRefused) {
   for (const auto& [first, last, missing] :
        {std::tuple(40, 100, "4 of its last 4"), std::tuple(99, 100, "1 of its last 4"),
         std::tuple(96, 99, "3 of its last 4")}) {
@@ -77,12 +77,12 @@ TEST(HeldOutWindows, LastValuesThatAreMissingAreRefused) {
   }
 }
 
-TEST(HeldOutWindows, OfASymbolThatNeverMovesAreAlike) {
-  EXPECT_FALSE(all_alike(held_out_windows(counting(100), 40, 4, 3)));
-  EXPECT_TRUE(all_alike(held_out_windows({"FLAT", std::vector<float>(100, 7)}, 40, 4, 3)));
+TEST(HeldOutWindows, OfAConstantSymbolAreEqual) {
+  EXPECT_FALSE(all_equal(held_out_windows(counting(100), 40, 4, 3)));
+  EXPECT_TRUE(all_equal(held_out_windows({"FLAT", std::vector<float>(100, 7)}, 40, 4, 3)));
 }
 
-TEST(Accuracy, IsWhatItsNamesSay) {
+TEST(Accuracy, MatchesItsDefinitions) {
   Accuracy accuracy;
   accuracy.add(std::vector<float>{1, 2, 5, 9}, std::vector<float>{2, 2, NAN, 4});
   EXPECT_EQ(accuracy.count(), 3);
@@ -94,7 +94,7 @@ TEST(Accuracy, IsWhatItsNamesSay) {
   EXPECT_DOUBLE_EQ(accuracy.target_mean(), 8.0 / 3);
 }
 
-TEST(Accuracy, WithoutATargetIsUndefined) {
+TEST(Accuracy, IsUndefinedWithoutTargets) {
   Accuracy accuracy;
   accuracy.add(std::vector<float>{1}, std::vector<float>{NAN});
   for (const double figure : {accuracy.mae(), accuracy.rmse(), accuracy.mape(),
@@ -106,7 +106,7 @@ TEST(Accuracy, WithoutATargetIsUndefined) {
   EXPECT_EQ(accuracy.mae(), 3);
 }
 
-TEST(Accuracy, ChangesAreSharesButRoundingIsNone) {
+TEST(Accuracy, ChangeIsRelativeAndIgnoresRounding) {
   const auto of = [](double predicted) {
     Accuracy accuracy;
     accuracy.add(predicted, 100.0);
@@ -135,7 +135,7 @@ TEST(Latency, IsADistribution) {
 }
 
 // One slow call in ten is not seen in the median.
-TEST(Latency, ALongTailIsRemarkedOn) {
+TEST(Latency, ALongTailGetsARemark) {
   std::vector<double> times(20, 2.0);
   EXPECT_FALSE(tail_remark("default", latency_of(times)));
   times[3] = times[7] = 7;

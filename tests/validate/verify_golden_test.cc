@@ -15,7 +15,8 @@ namespace {
 
 using io::TemporaryFolder;
 
-Report check_goldens(const std::string& path, DType dtype = DType::f32, Loader load = load_runner) {
+VerifyReport check_goldens(const std::string& path, DType dtype = DType::f32,
+                           Loader load = load_runner) {
   VerifyOptions options;
   options.goldens = {path};
   options.golden_only = true;
@@ -25,9 +26,9 @@ Report check_goldens(const std::string& path, DType dtype = DType::f32, Loader l
   return verify(options);
 }
 
-std::string sentences(const Report& report) {
+std::string sentences(const VerifyReport& report) {
   std::string text;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     if (!check.passed) text += check.name + ": " + check.detail + "\n";
   }
   return text;
@@ -38,9 +39,9 @@ std::size_t num_committed() {
   return find_goldens(paths).size();
 }
 
-TEST(VerifyGoldens, AllCommittedOnesHoldInEveryMode) {
+TEST(VerifyGoldens, CommittedOnesPassInEveryMode) {
   ASSERT_GE(num_committed(), 14U);
-  const Report report = check_goldens(kCommittedGoldens);
+  const VerifyReport report = check_goldens(kCommittedGoldens);
   EXPECT_TRUE(report.passed()) << sentences(report);
   // At least: seven outputs in each mode (six of a single Student-T), the uncached mean in one of
   // them, and the golden itself.
@@ -49,15 +50,15 @@ TEST(VerifyGoldens, AllCommittedOnesHoldInEveryMode) {
 
 TEST(VerifyGoldens, ReferenceInFloat64AgreesWithPyTorchInFloat64) {
   ASSERT_GE(num_committed(), 14U);
-  const Report report = check_goldens(kCommittedGoldens, DType::f64);
+  const VerifyReport report = check_goldens(kCommittedGoldens, DType::f64);
   EXPECT_TRUE(report.passed()) << sentences(report);
   EXPECT_GE(report.checks.size(), num_committed() * 7);
 }
 
 TEST(VerifyGoldens, NamesEveryOutputAndItsErrors) {
-  const Report report = check_goldens(std::string(kCommittedGoldens) + "/long_horizon");
+  const VerifyReport report = check_goldens(std::string(kCommittedGoldens) + "/long_horizon");
   std::vector<std::string> names;
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     names.push_back(check.name);
     if (check.name == "plausible/long_horizon") continue;
     EXPECT_LE(check.figure.value_or(NAN), check.max_error.value_or(NAN)) << check.name;
@@ -103,7 +104,7 @@ Outcome outcome_with(const char* name, const std::function<void(TensorFile&)>& c
   return outcome_of(golden);
 }
 
-TEST(TamperedGolden, UnchangedCopyHolds) {
+TEST(TamperedGolden, AnUnchangedCopyPasses) {
   EXPECT_EQ(outcome_with("batch_of_series", [](TensorFile&) {}), Outcome::holds);
 }
 
@@ -112,7 +113,7 @@ TEST(TamperedGolden, UnchangedCopyHolds) {
 TEST(TamperedGolden, ScaledFloat64IsCaught) {
   for (const char* output : kOutputs) {
     for (const double factor : {1.1, 1.001, 1.0009, 0.9995, 1.00001}) {
-      SCOPED_TRACE(testing::Message() << output << " by " << factor);
+      SCOPED_TRACE(::testing::Message() << output << " by " << factor);
       const Outcome outcome = outcome_with("long_horizon", [&](TensorFile& file) {
         file[std::string("f64.") + output].edit<double>([&](double& value) { value *= factor; });
       });
@@ -133,7 +134,7 @@ TEST(TamperedGolden, ScaledFloat64WouldWidenItsOwnBound) {
   TensorFile file(golden + "/case.safetensors");
   file["f64.mean"].edit<double>([](double& value) { value *= 1.0009; });
   file.save();
-  const Report report = check_goldens(golden);
+  const VerifyReport report = check_goldens(golden);
   EXPECT_TRUE(find_check(report, "golden/long_horizon/default/mean").passed);
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"plausible/long_horizon"});
 }
@@ -242,63 +243,6 @@ TEST(TamperedGolden, FilesOfAnotherGoldenAreCaught) {
 
 // -------------------------------------------------------------------------------- changed networks
 
-struct WeightChange {
-  const char* name;
-  std::function<void(TensorFile&)> change;
-};
-
-std::string layer_tensor(const TensorFile& file, std::string_view part, bool last) {
-  std::string found;
-  for (const TensorFile::Tensor& tensor : file.tensors) {
-    if (tensor.info.name.find(part) == std::string::npos) continue;
-    if (found.empty() || (last ? tensor.info.name > found : tensor.info.name < found)) {
-      found = tensor.info.name;
-    }
-  }
-  return found;
-}
-
-std::vector<WeightChange> weight_changes() {
-  const auto zero = [](float& weight) { weight = 0; };
-  return {
-      {"largest weight of an attention output matrix by 1e-2",
-       [](TensorFile& file) {
-         TensorFile::Tensor& tensor = file[layer_tensor(file, "attention.wO.weight", false)];
-         std::vector<float> weights = tensor.values<float>();
-         *std::max_element(weights.begin(), weights.end(),
-                           [](float a, float b) { return std::abs(a) < std::abs(b); }) += 1e-2F;
-         tensor.set(weights);
-       }},
-      {"a whole tensor by 1e-3",
-       [](TensorFile& file) {
-         file[layer_tensor(file, "mlp.0.weight", true)].edit<float>(
-             [](float& weight) { weight *= 1.001F; });
-       }},
-      {"two tensors swapped",
-       [](TensorFile& file) {
-         std::swap(file[layer_tensor(file, "attention.wO.weight", false)].bytes,
-                   file[layer_tensor(file, "attention.wO.weight", true)].bytes);
-       }},
-      {"the last layer zeroed",
-       [zero](TensorFile& file) {
-         for (const char* part :
-              {"attention.wO.weight", "attention.wO.bias", "mlp.2.weight", "mlp.2.bias"}) {
-           file[layer_tensor(file, part, true)].edit<float>(zero);
-         }
-       }},
-      {"a norm by 1e-4",
-       [](TensorFile& file) {
-         file[layer_tensor(file, "norm1.scale", false)].edit<float>(
-             [](float& weight) { weight *= 1.0001F; });
-       }},
-      {"one output bias",
-       [](TensorFile& file) {
-         file[layer_tensor(file, "unembed.bias", true)].edit<float>(
-             [](float& weight) { weight += 1e-4F; });
-       }},
-  };
-}
-
 TEST(ChangedWeights, AreCaughtInEveryMode) {
   for (const char* name : {"univariate_mini", "two_groups", "variate_labels", "price_walk"}) {
     for (const WeightChange& change : weight_changes()) {
@@ -308,7 +252,7 @@ TEST(ChangedWeights, AreCaughtInEveryMode) {
       TensorFile weights(golden + "/model.safetensors");
       change.change(weights);
       weights.save();
-      const Report report = check_goldens(golden);
+      const VerifyReport report = check_goldens(golden);
       for (const char* mode : {"reference", "default"}) {
         const std::string prefix = std::string("golden/") + name + "/" + mode + "/";
         EXPECT_FALSE(find_check(report, prefix + "mean").passed) << prefix;
@@ -322,12 +266,12 @@ TEST(ChangedWeights, AreCaughtInEveryMode) {
 
 // ---------------------------------------------------------------------------------- broken engines
 
-TEST(BrokenEngine, WithZerosForTheNetworksAnswerIsCaughtByEveryGolden) {
+TEST(BrokenEngine, ThatReturnsZerosIsCaughtByEveryGolden) {
   const Fault fault{.on_trace = [](const EngineOptions&, const Series&, Trace& trace) {
     change_network(trace, [](auto& values) { std::fill(values.begin(), values.end(), 0.0); });
   }};
-  const Report report = check_goldens(kCommittedGoldens, DType::f32, faulty(fault));
-  for (const Check& check : report.checks) {
+  const VerifyReport report = check_goldens(kCommittedGoldens, DType::f32, faulty(fault));
+  for (const CheckResult& check : report.checks) {
     const bool from_input = check.name.ends_with("/loc") || check.name.ends_with("/scale");
     EXPECT_EQ(check.passed, from_input) << check.name;
   }
@@ -344,7 +288,7 @@ TEST(BrokenEngine, ThatIsSlightlyOffInOneVariateIsCaught) {
         }});
   };
   const std::string golden = std::string(kCommittedGoldens) + "/batch_of_series";
-  const Report report = check_goldens(golden, DType::f32, off(1 + 6e-7));
+  const VerifyReport report = check_goldens(golden, DType::f32, off(1 + 6e-7));
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"golden/batch_of_series/default/mean"});
   EXPECT_NE(sentences(report).find("series 3, variate 1"), std::string::npos) << sentences(report);
   EXPECT_TRUE(check_goldens(golden, DType::f32, off(1)).passed());
@@ -368,7 +312,7 @@ TEST(BrokenEngine, WithNanOrTooFewNumbersIsCaught) {
 }
 
 // One value off by less than the mean over all of them would notice.
-TEST(BrokenEngine, InFloat64IsHeldToTheLargestErrorToo) {
+TEST(BrokenEngine, InFloat64IsJudgedByItsLargestErrorToo) {
   const std::string golden = std::string(kCommittedGoldens) + "/head_dim_64";
   const std::vector<double> df =
       TensorFile(golden + "/case.safetensors")["f64.df"].values<double>();
@@ -378,28 +322,28 @@ TEST(BrokenEngine, InFloat64IsHeldToTheLargestErrorToo) {
   const Fault fault{.on_trace = [off](const EngineOptions&, const Series&, Trace& trace) {
     values_of(trace, "df")[5] += off;
   }};
-  const Report report = check_goldens(golden, DType::f64, faulty(fault));
+  const VerifyReport report = check_goldens(golden, DType::f64, faulty(fault));
   EXPECT_EQ(failed_names(report), std::vector<std::string>{"golden/head_dim_64/reference/df"});
   EXPECT_NE(sentences(report).find("largest error"), std::string::npos) << sentences(report);
 }
 
-TEST(Modes, ThatAreNotThereFailTheirChecksOnly) {
+TEST(Modes, UnknownOnesFailOnlyTheirOwnChecks) {
   VerifyOptions options;
   options.goldens = {std::string(kCommittedGoldens) + "/fused_mlp"};
   options.golden_only = true;
   options.modes = {Mode::standard, Mode::max_autotune};
   options.load = [](const std::string& folder, const EngineOptions& engine) {
     if (engine.mode == Mode::max_autotune)
-      throw Error(ErrorCode::invalid_argument, "this mode is not there");
+      throw Error(ErrorCode::invalid_argument, "this mode does not exist");
     return load_runner(folder, engine);
   };
-  const Report report = verify(options);
+  const VerifyReport report = verify(options);
   EXPECT_FALSE(report.passed());
-  for (const Check& check : report.checks) {
+  for (const CheckResult& check : report.checks) {
     const bool missing = check.name.find("/max-autotune/") != std::string::npos;
     EXPECT_EQ(check.passed, !missing) << check.name << ": " << check.detail;
     if (missing) {
-      EXPECT_NE(check.detail.find("this mode is not there"), std::string::npos);
+      EXPECT_NE(check.detail.find("this mode does not exist"), std::string::npos);
     }
   }
 }

@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/checkpoint.h"
-#include "model/toto1/config.h"
-#include "model/toto1/network.h"
-#include "model/toto1/oracle.h"
-#include "model/toto1/scaler.h"
-#include "model/toto1/weights.h"
+#include "model/toto1/toto1_config.h"
+#include "model/toto1/toto1_network.h"
+#include "model/toto1/toto1_oracle.h"
+#include "model/toto1/toto1_scaler.h"
+#include "model/toto1/toto1_weights.h"
 
 namespace toto {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::string_view kTargetLabel = "target_variate_label";
 constexpr std::string_view kExogenousLabel = "exogenous_variate_label";
 
+// leading_rows depends on the checkpoint's labels and is set in network().
 ModelShape shape_of(const Toto1Config& config) {
   ModelShape shape{.patch = config.patch_size,
                    .input_width = config.patch_size,
@@ -66,8 +68,7 @@ class Toto1Architecture final : public Architecture {
             {"space-wise", config_.spacewise_every_n_layers < 1
                                ? "no layer"
                                : fmt::format("one layer in {}", config_.spacewise_every_n_layers)},
-            {"head", fmt::format("{} Student-T component{} a step", config_.num_components,
-                                 config_.num_components == 1 ? "" : "s")}};
+            {"head", counted(config_.num_components, "Student-T component") + " a step"}};
   }
 
   // toto.py: Toto._map_state_dict_keys, towards the names without xFormers: no "model." in front,

@@ -1,4 +1,4 @@
-// Toto 1.0: what the table of architectures needs to know of it.
+// Toto 1.0: declarations for the table of architectures.
 #pragma once
 
 #include "model/architecture.h"

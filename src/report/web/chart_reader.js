@@ -42,9 +42,9 @@ export const element = (tag, attributes = {}, ...children) =>
 export const svgElement = (tag, attributes = {}, ...children) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-const kMostDots = 2; // the value, and what came to pass
+const kMostDots = 2; // the value, and the actual value
 
-// The chart given to the constructor has points 0 to count() - 1 and says of each how it reads:
+// The chart given to the constructor has points 0 to count() - 1 and describes each:
 //   count(), start(): number of points, the one where the keys begin; pageSize(): of Page Up and Down
 //   when(i), rows(i): its time as text, and [name, text] for each value
 //   dots(i): [{kind: "history", "median" or "actual", value}], drawn on the crosshair
@@ -62,7 +62,7 @@ export class ChartReader {
     this.#chart = chart;
     host.append(this.#tip);
     host.tabIndex = 0;
-    // A slider is what assistive software knows to announce a value for at each arrow key.
+    // Screen readers announce a slider's value at each arrow key.
     host.setAttribute("role", "slider");
     host.setAttribute("aria-valuemin", 0);
     host.addEventListener("pointerleave", event => {

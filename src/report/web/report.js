@@ -8,7 +8,7 @@ function attach(plot) {
   const firstForecast = data.steps.findIndex(step => step >= data.history);
   const number = value => formatValue(value, Number.isInteger(value) && data.decimals > 0 ? 0 : data.decimals, 4);
 
-  // The steps with values, of which a long history has fewer than its drawing has pixels.
+  // The index of the nearest step with a value; a long history has fewer steps than pixels.
   const nearest = step => {
     let low = 0,
       high = count - 1;

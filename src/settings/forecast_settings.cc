@@ -1,0 +1,154 @@
+#include "settings/forecast_settings.h"
+
+#include <limits>
+
+#include "base/error.h"
+
+namespace toto::settings {
+namespace {
+
+using ForecastRows = Rows<ForecastSettings>;
+using io::Json;
+
+constexpr unsigned kRequest = kFlag | kHttp | kPython;
+constexpr double kMostPoints = std::numeric_limits<int>::max();
+
+void set_levels(ForecastSettings& settings, const Json& levels) {
+  settings.options.quantiles.clear();
+  for (const Json& level : levels.array) settings.options.quantiles.push_back(level.real);
+}
+
+Json get_levels(const ForecastSettings& settings) {
+  Json levels = io::json_names();
+  for (const double level : settings.options.quantiles) {
+    levels.array.push_back(io::json_number(level));
+  }
+  return levels;
+}
+
+void set_columns(ForecastSettings& settings, const Json& names) {
+  settings.read.columns.clear();
+  for (const Json& name : names.array) settings.read.columns.push_back(name.string);
+}
+
+Json get_columns(const ForecastSettings& settings) {
+  Json names = io::json_names();
+  for (const std::string& name : settings.read.columns) names.array.push_back(io::json_text(name));
+  return settings.read.columns.empty() ? Json() : names;
+}
+
+}  // namespace
+
+std::vector<ForecastField> forecast_rows() {
+  static const std::string horizon_help = fmt::format("steps to forecast, 1 to {}", kMaxHorizon);
+  static const std::string format_help = "input format: " + tables::input_format_names();
+  static const std::string samples_default =
+      fmt::format("exact as far as the model can, then {} paths", kDefaultPaths);
+  std::vector<ForecastField> rows;
+  rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.horizon; }>(
+                     "horizon", 1, kMaxHorizon)
+                     .words("N", horizon_help)
+                     .at(kRequest));
+  rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.max_context; }>(
+                     "context", 1, kMostPoints)
+                     .words("N", "points of history used at most")
+                     .at(kRequest));
+  rows.push_back({{.name = "columns",
+                   .type = Type::names,
+                   .doors = kFlag,
+                   .nullable = true,
+                   .placeholder = "A,B",
+                   .help = "columns to forecast",
+                   .otherwise = "all; of OHLCV bars close, or with --multivariate all prices"},
+                  set_columns,
+                  get_columns});
+  rows.push_back(ForecastRows::toggle<&ForecastSettings::multivariate>("multivariate")
+                     .words({}, "the series are variates of one series")
+                     .at(kFlag | kPython));
+  rows.push_back({{.name = "quantiles",
+                   .type = Type::levels,
+                   .doors = kRequest,
+                   .placeholder = "Q,Q",
+                   .help = "levels strictly between 0 and 1"},
+                  set_levels,
+                  get_levels});
+  rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.num_samples; }>(
+                     "samples", 1, kMaxSamples,
+                     [](const ForecastSettings& s) {
+                       return s.options.num_samples > 0 ? io::json_number(s.options.num_samples)
+                                                        : Json();
+                     })
+                     .words("N", "take everything from N sampled paths")
+                     .at(kRequest | kFile)
+                     .from({"TOTO_NUM_SAMPLES"})
+                     .or_else(samples_default));
+  rows.push_back(
+      ForecastRows::named<[](auto& s) -> auto& { return s.options.decode; }, parse_decode>("decode")
+          .words("D", "what is fed back beyond the first patch: sample or mean")
+          .at(kRequest));
+  rows.push_back(
+      {{.name = "point",
+        .type = Type::text,
+        .doors = kRequest | kFile,
+        .nullable = true,
+        .placeholder = "SPEC",
+        .help = "also report mean, median, quantile_Q, trimmed_mean_P, ...",
+        .variables = {"TOTO_AGGREGATION_SPEC"},
+        .otherwise = "none"},
+       [](ForecastSettings& s, const Json& value) {
+         s.options.point = parse_point(value.string);
+         s.point_name = value.string;
+       },
+       [](const ForecastSettings& s) { return io::json_text(name_of(s.options.point)); }});
+  rows.push_back(
+      ForecastRows::named<[](auto& s) -> auto& { return s.options.missing; }, parse_missing>(
+          "missing")
+          .words("RULE", "what replaces missing values: ffill, linear or mask")
+          .at(kRequest));
+  rows.push_back(ForecastRows::named<[](auto& s) -> auto& { return s.read.format; },
+                                     tables::parse_input_format>("format")
+                     .words("F", format_help)
+                     .at(kFlag));
+  rows.push_back({{.name = "freq",
+                   .type = Type::text,
+                   .doors = kFlag,
+                   .nullable = true,
+                   .placeholder = "F",
+                   .help = "step of the series: 15min, h, D, B, W, M, ...",
+                   .otherwise = "detected"},
+                  [](ForecastSettings& s, const Json& value) {
+                    tables::parse_frequency(value.string,
+                                            "the step");  // the reader parses it again
+                    s.read.frequency = value.string;
+                  },
+                  [](const ForecastSettings& s) {
+                    return s.read.frequency.empty() ? Json() : io::json_text(s.read.frequency);
+                  }});
+  // The command line has it among the settings of the engine.
+  rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.seed; }>(
+                     "seed", 0, 0x1p64,
+                     [](const ForecastSettings& s) {
+                       return io::json_text(fmt::format("{}", s.options.seed));
+                     })
+                     .words("S", "random seed")
+                     .at(kHttp | kPython));
+  rows.push_back(
+      ForecastRows::toggle<[](auto& s) -> auto& { return s.options.independent_streams; }>(
+          "independent_streams")
+          .words({}, "separate random numbers for each series id")
+          .at(kRequest));
+  rows.push_back({{.name = "emit",
+                   .type = Type::text,
+                   .doors = kFlag | kHttp,
+                   .nullable = true,
+                   .placeholder = "WHAT",
+                   .help = "samples: add the sampled paths to the JSON",
+                   .choices = {"samples"}},
+                  [](ForecastSettings& s, const Json&) { s.options.keep_samples = true; },
+                  [](const ForecastSettings& s) {
+                    return s.options.keep_samples ? io::json_text("samples") : Json();
+                  }});
+  return rows;
+}
+
+}  // namespace toto::settings
