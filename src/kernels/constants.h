@@ -29,4 +29,28 @@ inline constexpr float kSmallestGroup = 1e-30f;
 // The weights of a norm that has none.
 inline constexpr float kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
+// log(1 + f) = f - f^2 / 2 + f^3 P(f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], a Chebyshev fit with a
+// relative error of 2.4e-8; the highest power first.
+inline constexpr unsigned kSqrtHalfBits = 0x3f3504f3;
+inline constexpr unsigned kOneBits = 0x3f800000;
+inline constexpr unsigned kExponentBits = 0xff800000;
+inline constexpr float kLn2 = 0x1.62e430p-1f;
+inline constexpr int kLogTerms = 8;
+inline constexpr float kLogPoly[kLogTerms] = {
+    -0.08101559430360794f, 0.12712308764457703f, -0.12972238659858704f, 0.14202173054218292f,
+    -0.16642247140407562f, 0.20001468062400818f, -0.25000298023223877f, 0.333333283662796f};
+
+// erfcx(x) = e^(x^2) erfc(x) for x >= 0 as a quotient of polynomials, relative error 7e-8; the
+// highest power first. All coefficients are positive: nothing cancels.
+inline constexpr int kErfcxTerms = 5;
+inline constexpr float kErfcxAbove[kErfcxTerms] = {0.0447348952293396f, 0.2831217646598816f,
+                                                   0.8410991430282593f, 1.3387341499328613f, 1.0f};
+inline constexpr float kErfcxBelow[kErfcxTerms + 1] = {0.07929053157567978f, 0.5018214583396912f,
+                                                       1.530394434928894f,   2.6248955726623535f,
+                                                       2.467116594314575f,   1.0f};
+
+// |t| / sqrt(df) beyond which a Student-T's tail, below 1e-18, stays as it is.
+inline constexpr float kStudentReach = 1e9f;
+inline constexpr int kStudentRun = 8;  // blocks whose sums stay in float32
+
 }  // namespace toto::kernels

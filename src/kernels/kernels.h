@@ -113,6 +113,32 @@ struct AttendRowsArgs {
   float* scores = nullptr;  // scratch, count rounded up to kPartialSums
 };
 
+// Sixteen weighted Student-T distributions, one per lane. With a = df / 2, z = t^2 / df,
+// y = 1 / (1 + z) and s = log(1 + z), the tail of each is
+//
+//   P(T > |t|) = 1/2 y^a (sqrt(1 - y) near(y) + y^(4 - 1/4) (erfcx(sqrt(S s)) + sqrt(S s) far(s)))
+//
+// with S = a + 4 - 1/4: the formula of model/student_lanes.h with 4 shifts and 3 terms, whose own
+// error is 4e-8; in float32 the sum of a mixture is right to 3e-7.
+inline constexpr int kStudentBlock = 16;
+inline constexpr int kStudentShift = 4;
+struct StudentBlock {
+  using Row = float[kStudentBlock];
+  Row loc_high, loc_low;  // the location is their sum: a float alone would round narrow components
+  Row inv_scale, weight;  // weight 0: an unused lane
+  Row inv_sqrt_df, half_df;
+  Row peak;    // weight / scale * the standard density at 0
+  Row moment;  // scale * df / (df - 1)
+  Row near[kStudentShift];
+  Row far[4];
+};
+
+// A mixture at one point: its mass below and above, each accurate where it is small, its density,
+// and E[X; X > x].
+struct StudentSums {
+  double below = 0, above = 0, density = 0, mean_above = 0;
+};
+
 // Function pointers of one instruction set. All are pure functions of their arguments: thread-safe
 // as long as the outputs do not overlap. Nothing allocates or throws.
 struct Kernels {
@@ -140,6 +166,10 @@ struct Kernels {
   // dst = softmax(query . keys) . values
   void (*attend)(const AttendArgs& args) noexcept = nullptr;
   void (*attend_rows)(const AttendRowsArgs& args) noexcept = nullptr;
+
+  // Sums over the lanes in float32, eight blocks at a time; over those in double.
+  StudentSums (*student_sums)(const StudentBlock* blocks, int num_blocks,
+                              double x) noexcept = nullptr;
 
   // acc[i] += weight * src[i] in double: folds two linear layers into one at load.
   void (*accumulate)(double* acc, double weight, const float* src, int size) noexcept = nullptr;

@@ -228,6 +228,8 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
   for (; i < size; ++i) acc[i] = fma_one(weight, static_cast<double>(src[i]), acc[i]);
 }
 
+#include "kernels/student.inl"
+
 // Constant-initialised: no code of this instruction set runs before the CPU is known to support it.
 inline constexpr Kernels kTable{.isa = kIsa,
                                 .name = kName,
@@ -239,4 +241,5 @@ inline constexpr Kernels kTable{.isa = kIsa,
                                 .rotate = rotate,
                                 .attend = attend,
                                 .attend_rows = attend_rows,
+                                .student_sums = student_sums,
                                 .accumulate = accumulate};

@@ -238,6 +238,90 @@ void attend_rows(const AttendRowsArgs& args) noexcept {
   weighted_mean(args.scores, args.count, total, value_at, args.head_dim, args.dst);
 }
 
+// log(1 + z), given one = 1 + z and inverse = 1 / one.
+float log1p_given(float z, float one, float inverse) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(one);
+  const std::uint32_t biased = bits - kSqrtHalfBits + kOneBits;
+  const float mantissa = std::bit_cast<float>(bits - (biased & kExponentBits) + kOneBits);
+  const float exponent = static_cast<float>(static_cast<int>(biased >> 23) - 127);
+  const float f = mantissa - 1.0f;
+  float p = kLogPoly[0];
+  for (int i = 1; i < kLogTerms; ++i) p = std::fma(p, f, kLogPoly[i]);
+  const float f2 = f * f;
+  const float curve = std::fma(f2 * f, p, f2 * -0.5f);
+  const float lost = (z - (one - 1.0f)) * inverse;
+  return std::fma(exponent, kLn2, f) + (curve + lost);
+}
+
+float erfcx(float x) noexcept {
+  float above = kErfcxAbove[0], below = kErfcxBelow[0];
+  for (int i = 1; i < kErfcxTerms; ++i) above = std::fma(above, x, kErfcxAbove[i]);
+  for (int i = 1; i <= kErfcxTerms; ++i) below = std::fma(below, x, kErfcxBelow[i]);
+  return above / below;
+}
+
+struct LaneSums {
+  float below = 0, above = 0, density = 0, mean_above = 0;
+};
+
+void add_student_lane(const StudentBlock& block, int lane, float x_high, float x_low,
+                      LaneSums& sums) noexcept {
+  const float loc = block.loc_high[lane];
+  const float t = ((x_high - loc) + (x_low - block.loc_low[lane])) * block.inv_scale[lane];
+  const float root_z = std::min(kStudentReach, std::fabs(t) * block.inv_sqrt_df[lane]);
+  const float z = root_z * root_z;
+  const float spread = 1.0f + z;
+  const float y = 1.0f / spread;
+  const float s = log1p_given(z, spread, y);
+  const float half_df = block.half_df[lane];
+  const float power = exp_reference(0.0f - half_df * s);  // y^a
+  const float root_y = std::sqrt(y);
+  const float root_u = std::sqrt((half_df + (kStudentShift - 0.25f)) * s);
+  float far = block.far[3][lane];
+  for (int i = 2; i >= 0; --i) far = std::fma(far, s, block.far[i][lane]);
+  float near = block.near[kStudentShift - 1][lane];
+  for (int i = kStudentShift - 2; i >= 0; --i) near = std::fma(near, y, block.near[i][lane]);
+  const float remainder = std::fma(root_u, far, erfcx(root_u));
+  const float terms =
+      root_y * std::fma(root_z, near, ((y * y) * y * std::sqrt(root_y)) * remainder);
+  const float weight = block.weight[lane];
+  const float tail = weight * 0.5f * power * terms;
+  const float body = weight - tail;
+  const float above = std::signbit(t) ? body : tail;
+  const float density = block.peak[lane] * (power * root_y);
+  sums.below += std::signbit(t) ? tail : body;
+  sums.above += above;
+  sums.density += density;
+  sums.mean_above += std::fma(loc, above, block.moment[lane] * (spread * density));
+}
+
+StudentSums student_sums(const StudentBlock* blocks, int num_blocks, double x) noexcept {
+  const float x_high = static_cast<float>(x);
+  const float x_low = static_cast<float>(x - x_high);
+  StudentSums lanes[kStudentBlock] = {};
+  for (int first = 0; first < num_blocks; first += kStudentRun) {
+    for (int lane = 0; lane < kStudentBlock; ++lane) {
+      LaneSums sums;
+      for (int i = first; i < std::min(num_blocks, first + kStudentRun); ++i) {
+        add_student_lane(blocks[i], lane, x_high, x_low, sums);
+      }
+      lanes[lane].below += sums.below;
+      lanes[lane].above += sums.above;
+      lanes[lane].density += sums.density;
+      lanes[lane].mean_above += sums.mean_above;
+    }
+  }
+  for (int width = kStudentBlock / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) {
+      lanes[i].below += lanes[i + width].below;
+      lanes[i].above += lanes[i + width].above;
+      lanes[i].density += lanes[i + width].density;
+      lanes[i].mean_above += lanes[i + width].mean_above;
+    }
+  }
+  return lanes[0];
+}
+
 void accumulate(double* acc, double weight, const float* src, int size) noexcept {
   for (int i = 0; i < size; ++i) acc[i] = std::fma(weight, static_cast<double>(src[i]), acc[i]);
 }
@@ -254,6 +338,7 @@ const Kernels kReferenceKernels{.isa = Isa::reference,
                                 .rotate = rotate,
                                 .attend = attend,
                                 .attend_rows = attend_rows,
+                                .student_sums = student_sums,
                                 .accumulate = accumulate};
 
 }  // namespace toto::kernels

@@ -24,6 +24,24 @@ TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
   return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), n))};
 }
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm256_permute_ps(a.v, 0xB1)}; }
+TOTO_INLINE Vec square_root(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
+// `negative` where the sign bit of a is set.
+TOTO_INLINE Vec select_by_sign(Vec a, Vec negative, Vec positive) {
+  return {_mm256_blendv_ps(positive.v, negative.v, a.v)};
+}
+// a = mantissa * 2^exponent for a positive normal number, mantissa in [sqrt(1/2), sqrt(2)).
+struct LogParts {
+  Vec mantissa, exponent;
+};
+TOTO_INLINE LogParts log_parts(Vec a) {
+  const __m256i bits = _mm256_castps_si256(a.v), one = _mm256_set1_epi32(int(kOneBits));
+  const __m256i biased =
+      _mm256_add_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(int(kSqrtHalfBits))), one);
+  const __m256i power = _mm256_and_si256(biased, _mm256_set1_epi32(int(kExponentBits)));
+  const __m256i exponent = _mm256_sub_epi32(_mm256_srli_epi32(biased, 23), _mm256_set1_epi32(127));
+  return {{_mm256_castsi256_ps(_mm256_add_epi32(_mm256_sub_epi32(bits, power), one))},
+          {_mm256_cvtepi32_ps(exponent)}};
+}
 
 struct Bf16 {
   std::uint16_t bits;

@@ -25,6 +25,25 @@ TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), n))};
 }
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm512_permute_ps(a.v, 0xB1)}; }
+TOTO_INLINE Vec square_root(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
+// `negative` where the sign bit of a is set.
+TOTO_INLINE Vec select_by_sign(Vec a, Vec negative, Vec positive) {
+  return {
+      _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(a.v)), positive.v, negative.v)};
+}
+// a = mantissa * 2^exponent for a positive normal number, mantissa in [sqrt(1/2), sqrt(2)).
+struct LogParts {
+  Vec mantissa, exponent;
+};
+TOTO_INLINE LogParts log_parts(Vec a) {
+  const __m512i bits = _mm512_castps_si512(a.v), one = _mm512_set1_epi32(int(kOneBits));
+  const __m512i biased =
+      _mm512_add_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(int(kSqrtHalfBits))), one);
+  const __m512i power = _mm512_and_si512(biased, _mm512_set1_epi32(int(kExponentBits)));
+  const __m512i exponent = _mm512_sub_epi32(_mm512_srli_epi32(biased, 23), _mm512_set1_epi32(127));
+  return {{_mm512_castsi512_ps(_mm512_add_epi32(_mm512_sub_epi32(bits, power), one))},
+          {_mm512_cvtepi32_ps(exponent)}};
+}
 
 struct Bf16 {
   std::uint16_t bits;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -390,6 +391,38 @@ TEST(Kernels, SpacewiseAttentionAgrees) {
       const std::vector<float> expected = run(kernels_for(Isa::reference));
       for (const Kernels* kernels : vector_kernels())
         expect_same_bits(run(*kernels), expected, "attend_rows");
+    }
+  }
+}
+
+TEST(Kernels, StudentSumsAgreeOnEveryIsa) {
+  Random random(11);
+  std::vector<StudentBlock> blocks(21);  // not a multiple of the blocks summed in float32
+  for (StudentBlock& block : blocks) {
+    for (int lane = 0; lane < kStudentBlock; ++lane) {
+      block.loc_high[lane] = random.normal(3);
+      block.loc_low[lane] = random.normal(1e-8f);
+      block.inv_scale[lane] = std::exp(random.normal(3));
+      block.weight[lane] = lane == 5 ? 0.0f : std::fabs(random.normal());
+      block.inv_sqrt_df[lane] = std::exp(random.normal(2));
+      block.half_df[lane] = std::exp(random.normal(3));
+      block.peak[lane] = random.normal();
+      block.moment[lane] = random.normal();
+      for (auto& row : block.near) row[lane] = random.normal();
+      for (auto& row : block.far) row[lane] = random.normal();
+    }
+  }
+  const auto bits_of = [](const StudentSums& sums) {
+    return std::bit_cast<std::array<std::uint64_t, 4>>(sums);
+  };
+  const Kernels& plain = kernels_for(Isa::reference);
+  for (const Kernels* table : vector_kernels()) {
+    for (const int count : {0, 1, 8, 21}) {
+      for (const double x : {-1e30, -4.0, -0.1, 0.0, 1e-12, 0.7, 5.0, 1e25}) {
+        EXPECT_EQ(bits_of(table->student_sums(blocks.data(), count, x)),
+                  bits_of(plain.student_sums(blocks.data(), count, x)))
+            << table->name << ": " << count << " blocks at " << x;
+      }
     }
   }
 }
