@@ -23,12 +23,12 @@ demo: build ## forecast real data with the bundled model and draw a chart
 test: setup ## build everything and run all tests
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
-	@ctest --test-dir build --output-on-failure -j $(JOBS)
+	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
 unit: setup ## build the tests and run the fast ones: under a minute
 	$(call CONFIGURE,release,build)
 	@cmake --build build -j $(JOBS)
-	@ctest --test-dir build --output-on-failure -j $(JOBS) -L fast
+	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) -L fast
 
 scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
 	@tools/check_scripts.sh build results
@@ -48,17 +48,17 @@ python-asan: ## the Python package under AddressSanitizer and UndefinedBehaviorS
 	@cmake --build build-asan -j $(JOBS) --target toto
 	@tools/check_python_asan.sh build-asan
 
-asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer; ASAN_TESTS='-L fast': the fast ones
 	@tools/setup.sh dev
 	$(call CONFIGURE,asan,build-asan)
 	@cmake --build build-asan -j $(JOBS)
-	@ctest --test-dir build-asan --output-on-failure -j $(JOBS)
+	@ctest --test-dir build-asan --output-on-failure --no-tests=error -j $(JOBS) $(ASAN_TESTS)
 
 tsan: ## the threaded tests under ThreadSanitizer
 	@tools/setup.sh dev
 	$(call CONFIGURE,tsan,build-tsan)
 	@cmake --build build-tsan -j $(JOBS) --target base_tests forecast_tests server_tests validate_tests
-	@ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R 'Threads|Engine|^Stress\.|Load|Http|Shadow|Routes|^ServerTest|Hostile|^Answers\.|Guard|SlowWork|Reading|Twin'
+	@ctest --test-dir build-tsan --output-on-failure --no-tests=error -j $(JOBS) -R 'Threads|Engine|^Stress\.|Load|Http|Shadow|Routes|^ServerTest|Hostile|^Answers\.|Guard|SlowWork|Reading|Twin'
 
 fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (60)
 	@tools/setup.sh dev

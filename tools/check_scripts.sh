@@ -7,7 +7,7 @@ set -euo pipefail
 build=$(realpath "$1")
 case "${2:-}" in
   results) packages=(numpy==2.4.6 pandas==3.1.1 quantstats==0.0.86) ;;
-  train) packages=(toto-ts==0.2.0 scipy==1.17.1) ;;
+  train) packages=(toto-ts==0.2.0) ;;  # its dependencies include scipy
   train2) packages=(torch scipy==1.17.1 safetensors einops jaxtyping pandas huggingface_hub gluonts lightning)
     # toto-2 itself requires more than its modules need, and a newer Python.
     bare=(toto-2==2.0.0 dd-unit-scaling==0.1.0 unit-scaling==0.3.5 docstring-parser tabulate) ;;

@@ -37,6 +37,7 @@ else
 fi
 echo "installing: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-install=("${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}")
+# Another installation may hold the lock: wait up to 10 minutes for it.
+install=("${as_root[@]}" apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}")
 # The package lists may be empty or stale: refresh them only if the first try fails.
 "${install[@]}" >/dev/null 2>&1 || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
