@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "gate_main.h"
 #include "model/layers.h"
 #include "peaks.h"
 
@@ -227,16 +228,5 @@ int run(const std::string& model, double handicap) {
 }  // namespace toto::bench
 
 int main(int argc, char** argv) {
-  const bool handicapped = argc == 4 && std::string(argv[2]) == "--handicap";
-  const double handicap = handicapped ? std::strtod(argv[3], nullptr) : 1;
-  if ((argc != 2 && !handicapped) || !(handicap >= 1)) {
-    std::fprintf(stderr, "usage: speed_gate MODEL [--handicap FACTOR]   (at least 1)\n");
-    return 2;
-  }
-  try {
-    return toto::bench::run(argv[1], handicap);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return toto::bench::gate_main(argc, argv, "speed_gate", toto::bench::run);
 }

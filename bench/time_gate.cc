@@ -24,6 +24,7 @@
 
 #include "backtest/trading.h"
 #include "base/error.h"
+#include "gate_main.h"
 #include "io/json.h"
 #include "io/safetensors.h"
 #include "tables/series_file.h"
@@ -191,8 +192,8 @@ void compound(const tables::Bars& bars) {
 std::vector<Gate> all_gates(const std::string& model) {
   using backtest::BarOrders, backtest::Side;
   std::vector<Gate> gates;
-  const auto grows = [&](std::string name, const auto& few, const auto& many) {
-    gates.push_back({.name = std::move(name), .ours = many, .yardstick = few, .most = kMostGrowth});
+  const auto grows = [&](const char* name, const auto& few, const auto& many) {
+    gates.push_back({.name = name, .ours = many, .yardstick = few, .most = kMostGrowth});
   };
   grows(
       "keys of JSON, 10 times as many",
@@ -257,16 +258,5 @@ int run(const std::string& model, double handicap) {
 }  // namespace toto::bench
 
 int main(int argc, char** argv) {
-  const bool handicapped = argc == 4 && std::string(argv[2]) == "--handicap";
-  const double handicap = handicapped ? std::strtod(argv[3], nullptr) : 1;
-  if ((argc != 2 && !handicapped) || !(handicap >= 1)) {
-    std::fprintf(stderr, "usage: time_gate MODEL [--handicap FACTOR]   (at least 1)\n");
-    return 2;
-  }
-  try {
-    return toto::bench::run(argv[1], handicap);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return toto::bench::gate_main(argc, argv, "time_gate", toto::bench::run);
 }
