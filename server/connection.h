@@ -24,10 +24,12 @@ class ConnectionBase;
 class Connections {
  public:
   Connections(const HttpOptions& wanted, HttpHandler& request_handler)
-      : options(wanted), handler(request_handler), budget(wanted.max_bodies) {}
+      : options(wanted),
+        handler(request_handler),
+        budget(std::make_shared<MemoryBudget>(wanted.max_bodies)) {}
   const HttpOptions options;
   HttpHandler& handler;
-  MemoryBudget budget;
+  const std::shared_ptr<MemoryBudget> budget;  // also held by requests that are still queued
   std::atomic<bool> draining{false};
 
   using Place = std::list<ConnectionBase*>::iterator;

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 namespace toto::server {
 
@@ -22,27 +24,28 @@ class MemoryBudget {
   std::atomic<std::size_t> used_{0};
 };
 
-// One request's part of the budget, which must outlive it. Thread safe.
+// One request's part of the budget, released with the request. It holds the budget: a queued
+// request may outlive the HTTP server it came through. Thread safe.
 class MemoryShare {
  public:
-  explicit MemoryShare(MemoryBudget& budget) : budget_(budget) {}
+  explicit MemoryShare(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
   ~MemoryShare() { release(); }
   MemoryShare(const MemoryShare&) = delete;
   MemoryShare& operator=(const MemoryShare&) = delete;
 
   bool take(std::size_t bytes) {
-    if (!budget_.take(bytes)) return false;
+    if (!budget_->take(bytes)) return false;
     held_.fetch_add(bytes);
     return true;
   }
   void give_back(std::size_t bytes) {
     held_.fetch_sub(bytes);
-    budget_.give_back(bytes);
+    budget_->give_back(bytes);
   }
-  void release() { budget_.give_back(held_.exchange(0)); }
+  void release() { budget_->give_back(held_.exchange(0)); }
 
  private:
-  MemoryBudget& budget_;
+  std::shared_ptr<MemoryBudget> budget_;
   std::atomic<std::size_t> held_{0};
 };
 

@@ -179,7 +179,8 @@ class ServerTest : public ::testing::Test {
     };
     http_options_.port = 0;
   }
-  ~ServerTest() override { stop(); }
+  // Before the members of a derived fixture are destroyed: the service's threads may use them.
+  void TearDown() override { stop(); }
 
   static const std::string& model() {
     static const testing::TemporaryFolder folder;

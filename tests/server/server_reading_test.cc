@@ -211,6 +211,20 @@ TEST_F(Reading, WaitingRequestsShareOneLimit) {
   EXPECT_EQ(post("/v2/cross_validation", body).status, 200);
 }
 
+// The scheduler's queue is emptied after the HTTP server is gone.
+TEST(Budget, IsKeptByRequestsThatOutliveTheServer) {
+  auto budget = std::make_shared<MemoryBudget>(100);
+  const std::weak_ptr<MemoryBudget> still_there = budget;
+  {
+    MemoryShare share(budget);
+    budget.reset();
+    ASSERT_FALSE(still_there.expired());
+    EXPECT_TRUE(share.take(100));
+    EXPECT_FALSE(share.take(1));
+  }
+  EXPECT_TRUE(still_there.expired());
+}
+
 TEST_F(Reading, MemoryIsReturnedToTheSystem) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   service_options_.deadline = milliseconds(1500);
