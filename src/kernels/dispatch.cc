@@ -59,9 +59,11 @@ bool isa_available(Isa isa) noexcept {
 
 // Rows are ordered by speed, so the last available one is the best.
 Isa best_isa() noexcept {
-  return std::find_if(kRows.rbegin(), kRows.rend(),
-                      [](const IsaRow& row) { return row.available(); })
-      ->isa;
+  Isa best = Isa::reference;
+  for (const IsaRow& row : kRows) {
+    if (row.available()) best = row.isa;
+  }
+  return best;
 }
 
 const Kernels& kernels_for(Isa isa) {

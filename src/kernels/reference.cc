@@ -11,6 +11,8 @@
 namespace toto::kernels {
 namespace {
 
+// exp(x) = 2^n exp(r), |r| <= log(2) / 2: n is added to the exponent bits, exp(r) is a polynomial.
+// Arguments are cut to the range in which 2^n is a normal number.
 float exp_reference(float x) noexcept {
   x = x > kExpLowest ? x : kExpLowest;  // in this order NaN becomes a number, as in maxps
   x = x < kExpHighest ? x : kExpHighest;
@@ -24,6 +26,7 @@ float exp_reference(float x) noexcept {
                               (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
+// x sigmoid(x), the activation of SwiGLU.
 float silu_reference(float x) noexcept { return x / (1.0f + exp_reference(-x)); }
 
 // A number as an unevaluated sum: `rest` collects the rounding errors of additions to `total`.
@@ -40,6 +43,7 @@ struct Unrounded {
   float rounded() const noexcept { return total + rest; }
 };
 
+// A stored weight as float32; bf16 is the upper half of its bits.
 float widened(float weight) noexcept { return weight; }
 float widened(std::uint16_t bf16) noexcept {
   return std::bit_cast<float>(std::uint32_t{bf16} << 16);
@@ -91,6 +95,7 @@ void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
   }
 }
 
+// Where a column lies in its panel; bf16 panels hold their columns in pairs (kernels.h).
 constexpr int place_of(int column, const float*) { return column; }
 constexpr int place_of(int column, const std::uint16_t*) { return bf16_place(column); }
 
@@ -104,6 +109,8 @@ void gemm_floats(const GemmArgs& args) noexcept {
   });
 }
 
+// Integer sums over groups of kScaleGroup terms are exact, so their order is free. Each group is
+// scaled by the row's and the column's scale; groups are added in order.
 void gemm_int8(const GemmArgs& args) noexcept {
   write_panels(args, [&args](int panel, int row, int c) {
     const std::byte* group = args.panels + panel * panel_bytes(DType::int8, args.depth);
@@ -126,6 +133,7 @@ void gemm_int8(const GemmArgs& args) noexcept {
   });
 }
 
+// One row as int16 with one scale per group. A group of zeros or denormals becomes zeros.
 void quantise(const float* src, int depth, std::int16_t* values, float* scales) noexcept {
   for (int k0 = 0; k0 < depth; k0 += kScaleGroup) {
     const int k1 = std::min(depth, k0 + kScaleGroup);
@@ -145,6 +153,7 @@ void quantise(const float* src, int depth, std::int16_t* values, float* scales) 
   if (depth % 2 != 0) values[depth] = 0;
 }
 
+// Halves are added to each other until one sum is left: the order that vector registers can keep.
 float add_pairwise(const float (&partial)[kPartialSums]) noexcept {
   float sums[kPartialSums];
   std::copy(std::begin(partial), std::end(partial), sums);
@@ -154,6 +163,7 @@ float add_pairwise(const float (&partial)[kPartialSums]) noexcept {
   return sums[0];
 }
 
+// Term i goes to partial sum i % kPartialSums, on every instruction set.
 float dot(const float* a, const float* b, int size) noexcept {
   float partial[kPartialSums] = {};
   for (int i = 0; i < size; ++i) {
@@ -163,6 +173,7 @@ float dot(const float* a, const float* b, int size) noexcept {
   return add_pairwise(partial);
 }
 
+// dst = src / sqrt(mean(src^2) + epsilon) * weight; no weight is a weight of 1.
 void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
               int size) noexcept {
   const double mean = static_cast<double>(dot(src, src, size)) / size;
@@ -172,6 +183,8 @@ void rms_norm(const float* src, const float* weight, double epsilon, float* dst,
   }
 }
 
+// Rotary positions: pairs of neighbours are turned by their angle. a holds cosines, b sines with
+// the sign of their place, both with the factors of xPos.
 void rotate(const float* src, const float* a, const float* b, float* dst, int size) noexcept {
   for (int d = 0; d < size; d += 2) {
     const float even = src[d], odd = src[d + 1];
@@ -180,6 +193,8 @@ void rotate(const float* src, const float* a, const float* b, float* dst, int si
   }
 }
 
+// Replaces scores by exp(score - highest) and returns their sum; the caller divides by it once, at
+// the end.
 float softmax_terms(float* scores, int size) noexcept {
   float highest = scores[0];
   for (int i = 1; i < size; ++i) highest = scores[i] > highest ? scores[i] : highest;
@@ -191,6 +206,7 @@ float softmax_terms(float* scores, int size) noexcept {
   return add_pairwise(partial);
 }
 
+// scores[i] = query . key i. Keys lie in panels of kKeyPanel, transposed: [head_dim][kKeyPanel].
 void score_keys(const AttendArgs& args, const KeyValues& part, float* scores) noexcept {
   for (int i = 0; i < part.count; ++i) {
     const float* panel = part.keys + std::size_t(i / kKeyPanel) * args.head_dim * kKeyPanel;
@@ -215,6 +231,8 @@ void weighted_mean(const float* scores, int count, float total, const ValueAt& v
   }
 }
 
+// Time-wise attention of one query and head: the keys of the shared context (prefix), then those of
+// the path (tail).
 void attend(const AttendArgs& args) noexcept {
   const int count = args.prefix.count + args.tail.count;
   score_keys(args, args.prefix, args.scores);
@@ -228,6 +246,8 @@ void attend(const AttendArgs& args) noexcept {
   weighted_mean(args.scores, count, total, value_at, args.head_dim, args.dst);
 }
 
+// Space-wise attention: over rows of one time step that have the same id; keys and values are rows
+// of the pass itself.
 void attend_rows(const AttendRowsArgs& args) noexcept {
   for (int i = 0; i < args.count; ++i) {
     args.scores[i] =
@@ -253,6 +273,7 @@ float log1p_given(float z, float one, float inverse) noexcept {
   return std::fma(exponent, kLn2, f) + (curve + lost);
 }
 
+// exp(x^2) erfc(x) for x >= 0, as a quotient of two polynomials.
 float erfcx(float x) noexcept {
   float above = kErfcxAbove[0], below = kErfcxBelow[0];
   for (int i = 1; i < kErfcxTerms; ++i) above = std::fma(above, x, kErfcxAbove[i]);
@@ -260,10 +281,14 @@ float erfcx(float x) noexcept {
   return above / below;
 }
 
+// Probability below and above x, density at x, and the partial mean above x, of some components.
 struct LaneSums {
   float below = 0, above = 0, density = 0, mean_above = 0;
 };
 
+// Adds one Student-T component. With z = t^2 / df and y = 1 / (1 + z) the tail is y^(df / 2) times
+// a series in y, kStudentShift terms of it here, and a remainder in s = log(1 + z).
+// joined_mixture.cc computes the coefficients.
 void add_student_lane(const StudentBlock& block, int lane, float x_high, float x_low,
                       LaneSums& sums) noexcept {
   const float loc = block.loc_high[lane];
@@ -295,6 +320,8 @@ void add_student_lane(const StudentBlock& block, int lane, float x_high, float x
   sums.mean_above += std::fma(loc, above, block.moment[lane] * (spread * density));
 }
 
+// Runs of blocks are summed in float, runs in double: 256 paths of 24 components stay right to
+// 4e-8.
 StudentSums student_sums(const StudentBlock* blocks, int num_blocks, double x) noexcept {
   const float x_high = static_cast<float>(x);
   const float x_low = static_cast<float>(x - x_high);
@@ -322,6 +349,7 @@ StudentSums student_sums(const StudentBlock* blocks, int num_blocks, double x) n
   return lanes[0];
 }
 
+// acc += weight * src, in double.
 void accumulate(double* acc, double weight, const float* src, int size) noexcept {
   for (int i = 0; i < size; ++i) acc[i] = std::fma(weight, static_cast<double>(src[i]), acc[i]);
 }

@@ -5,10 +5,6 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm256_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm256_storeu_ps(dst, a.v); }
-// Fetches a cache line into the second-level cache.
-TOTO_INLINE void prefetch(const std::byte* src) {
-  _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
-}
 TOTO_INLINE Vec broadcast(float x) { return {_mm256_set1_ps(x)}; }
 TOTO_INLINE Vec zero() { return {_mm256_setzero_ps()}; }
 TOTO_INLINE Vec add(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
@@ -18,62 +14,39 @@ TOTO_INLINE Vec div(Vec a, Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
 TOTO_INLINE Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }
 TOTO_INLINE Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 TOTO_INLINE Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
-// a * 2^n, n being the lowest bits of `shifted`.
-TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
-  const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted.v), 23);
-  return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), n))};
-}
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm256_permute_ps(a.v, 0xB1)}; }
 TOTO_INLINE Vec square_root(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
 // `negative` where the sign bit of a is set.
 TOTO_INLINE Vec select_by_sign(Vec a, Vec negative, Vec positive) {
   return {_mm256_blendv_ps(positive.v, negative.v, a.v)};
 }
-// a = mantissa * 2^exponent for a positive normal number, mantissa in [sqrt(1/2), sqrt(2)).
-struct LogParts {
-  Vec mantissa, exponent;
-};
-TOTO_INLINE LogParts log_parts(Vec a) {
-  const __m256i bits = _mm256_castps_si256(a.v), one = _mm256_set1_epi32(int(kOneBits));
-  const __m256i biased =
-      _mm256_add_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(int(kSqrtHalfBits))), one);
-  const __m256i power = _mm256_and_si256(biased, _mm256_set1_epi32(int(kExponentBits)));
-  const __m256i exponent = _mm256_sub_epi32(_mm256_srli_epi32(biased, 23), _mm256_set1_epi32(127));
-  return {{_mm256_castsi256_ps(_mm256_add_epi32(_mm256_sub_epi32(bits, power), one))},
-          {_mm256_cvtepi32_ps(exponent)}};
-}
-
-struct Bf16 {
-  std::uint16_t bits;
-};
-// The first and the second of each pair of columns.
-TOTO_INLINE Vec load_first(const Bf16* src) {
-  const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16))};
-}
-TOTO_INLINE Vec load_second(const Bf16* src) {
-  const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
-  return {_mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-0x10000)))};
-}
-
 // Eight sums of int16 products, or eight pairs of their factors.
 struct Ints {
   __m256i v;
 };
+TOTO_INLINE Ints bits_of(Vec a) { return {_mm256_castps_si256(a.v)}; }
+TOTO_INLINE Vec floats_of(Ints a) { return {_mm256_castsi256_ps(a.v)}; }
+TOTO_INLINE Ints load_ints(const void* src) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src))};
+}
+TOTO_INLINE Ints broadcast_int(int x) { return {_mm256_set1_epi32(x)}; }
+TOTO_INLINE Ints add(Ints a, Ints b) { return {_mm256_add_epi32(a.v, b.v)}; }
+TOTO_INLINE Ints sub(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+TOTO_INLINE Ints both(Ints a, Ints b) { return {_mm256_and_si256(a.v, b.v)}; }
+template <int kBits>
+TOTO_INLINE Ints shift_left(Ints a) {
+  return {_mm256_slli_epi32(a.v, kBits)};
+}
+template <int kBits>
+TOTO_INLINE Ints shift_right(Ints a) {
+  return {_mm256_srli_epi32(a.v, kBits)};
+}
 TOTO_INLINE Ints zero_ints() { return {_mm256_setzero_si256()}; }
 TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
   return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)))};
 }
-TOTO_INLINE Ints load_pairs(const std::int16_t* src) {
-  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src))};
-}
 TOTO_INLINE void store_pairs(std::int16_t* dst, Ints a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), a.v);
-}
-TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
-  int pair;
-  __builtin_memcpy(&pair, src, sizeof pair);
-  return {_mm256_set1_epi32(pair)};
 }
 TOTO_INLINE Ints multiply_add_pairs(Ints a, Ints b, Ints sum) {
   return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v))};
@@ -82,19 +55,13 @@ TOTO_INLINE Vec to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
 TOTO_INLINE Vec absolute(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 // The low halves of the bits of a - b.
 TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
-  const __m256i wide = _mm256_sub_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v));
+  const __m256i wide = sub(bits_of(a), bits_of(b)).v;
   _mm_storeu_si128(
       reinterpret_cast<__m128i*>(dst),
       _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
 }
 
-// Keeps a value in a register. Otherwise GCC 12 loads weights again for every row and reorders
-// integer sums until their terms fill the registers.
-template <typename Value>
-TOTO_INLINE Value in_register(Value a) {
-  asm("" : "+x"(a.v));
-  return a;
-}
+#include "kernels/vec_x86.h"
 
 struct PartialSums {  // kPartialSums of them
   Vec low, high;
@@ -105,10 +72,7 @@ TOTO_INLINE PartialSums multiply_add(PartialSums sums, const float* a, const flo
   return {fma(load(a), load(b), sums.low), fma(load(a + 8), load(b + 8), sums.high)};
 }
 TOTO_INLINE float add_pairwise(PartialSums a) {
-  const __m256 eight = _mm256_add_ps(a.low.v, a.high.v);
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  return add_pairwise(_mm256_add_ps(a.low.v, a.high.v));
 }
 
 struct Doubles {
@@ -122,13 +86,4 @@ TOTO_INLINE void accumulate_some(double* acc, double weight, const float* src) {
 TOTO_INLINE void scale_some(float* dst, const float* src, double factor, const float* weight) {
   const __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(src)), w = _mm256_cvtps_pd(_mm_loadu_ps(weight));
   _mm_storeu_ps(dst, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_mul_pd(x, _mm256_set1_pd(factor)), w)));
-}
-TOTO_INLINE double square_root(double x) {
-  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(x)));
-}
-TOTO_INLINE float fma_one(float a, float b, float c) {
-  return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
-}
-TOTO_INLINE double fma_one(double a, double b, double c) {
-  return _mm_cvtsd_f64(_mm_fmadd_sd(_mm_set_sd(a), _mm_set_sd(b), _mm_set_sd(c)));
 }

@@ -6,10 +6,6 @@ struct Vec {
 };
 TOTO_INLINE Vec load(const float* src) { return {_mm512_loadu_ps(src)}; }
 TOTO_INLINE void store(float* dst, Vec a) { _mm512_storeu_ps(dst, a.v); }
-// Fetches a cache line into the second-level cache.
-TOTO_INLINE void prefetch(const std::byte* src) {
-  _mm_prefetch(reinterpret_cast<const char*>(src), _MM_HINT_T1);
-}
 TOTO_INLINE Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
 TOTO_INLINE Vec zero() { return {_mm512_setzero_ps()}; }
 TOTO_INLINE Vec add(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -19,11 +15,6 @@ TOTO_INLINE Vec div(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
 TOTO_INLINE Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
 TOTO_INLINE Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
 TOTO_INLINE Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-// a * 2^n, n being the lowest bits of `shifted`.
-TOTO_INLINE Vec scale_by_power(Vec a, Vec shifted) {
-  const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
-  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), n))};
-}
 TOTO_INLINE Vec swap_pairs(Vec a) { return {_mm512_permute_ps(a.v, 0xB1)}; }
 TOTO_INLINE Vec square_root(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
 // `negative` where the sign bit of a is set.
@@ -31,67 +22,43 @@ TOTO_INLINE Vec select_by_sign(Vec a, Vec negative, Vec positive) {
   return {
       _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(a.v)), positive.v, negative.v)};
 }
-// a = mantissa * 2^exponent for a positive normal number, mantissa in [sqrt(1/2), sqrt(2)).
-struct LogParts {
-  Vec mantissa, exponent;
-};
-TOTO_INLINE LogParts log_parts(Vec a) {
-  const __m512i bits = _mm512_castps_si512(a.v), one = _mm512_set1_epi32(int(kOneBits));
-  const __m512i biased =
-      _mm512_add_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(int(kSqrtHalfBits))), one);
-  const __m512i power = _mm512_and_si512(biased, _mm512_set1_epi32(int(kExponentBits)));
-  const __m512i exponent = _mm512_sub_epi32(_mm512_srli_epi32(biased, 23), _mm512_set1_epi32(127));
-  return {{_mm512_castsi512_ps(_mm512_add_epi32(_mm512_sub_epi32(bits, power), one))},
-          {_mm512_cvtepi32_ps(exponent)}};
-}
-
-struct Bf16 {
-  std::uint16_t bits;
-};
-// The first and the second of each pair of columns.
-TOTO_INLINE Vec load_first(const Bf16* src) {
-  const __m512i pairs = _mm512_loadu_si512(reinterpret_cast<const __m512i*>(src));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16))};
-}
-TOTO_INLINE Vec load_second(const Bf16* src) {
-  const __m512i pairs = _mm512_loadu_si512(reinterpret_cast<const __m512i*>(src));
-  return {_mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-0x10000)))};
-}
-
 // Sixteen sums of int16 products, or sixteen pairs of their factors.
 struct Ints {
   __m512i v;
 };
+TOTO_INLINE Ints bits_of(Vec a) { return {_mm512_castps_si512(a.v)}; }
+TOTO_INLINE Vec floats_of(Ints a) { return {_mm512_castsi512_ps(a.v)}; }
+TOTO_INLINE Ints load_ints(const void* src) {
+  return {_mm512_loadu_si512(reinterpret_cast<const __m512i*>(src))};
+}
+TOTO_INLINE Ints broadcast_int(int x) { return {_mm512_set1_epi32(x)}; }
+TOTO_INLINE Ints add(Ints a, Ints b) { return {_mm512_add_epi32(a.v, b.v)}; }
+TOTO_INLINE Ints sub(Ints a, Ints b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+TOTO_INLINE Ints both(Ints a, Ints b) { return {_mm512_and_si512(a.v, b.v)}; }
+template <int kBits>
+TOTO_INLINE Ints shift_left(Ints a) {
+  return {_mm512_slli_epi32(a.v, kBits)};
+}
+template <int kBits>
+TOTO_INLINE Ints shift_right(Ints a) {
+  return {_mm512_srli_epi32(a.v, kBits)};
+}
 TOTO_INLINE Ints zero_ints() { return {_mm512_setzero_si512()}; }
 TOTO_INLINE Ints load_pairs(const std::int8_t* src) {
   return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)))};
 }
-TOTO_INLINE Ints load_pairs(const std::int16_t* src) {
-  return {_mm512_loadu_si512(reinterpret_cast<const __m512i*>(src))};
-}
 TOTO_INLINE void store_pairs(std::int16_t* dst, Ints a) {
   _mm512_storeu_si512(reinterpret_cast<__m512i*>(dst), a.v);
-}
-TOTO_INLINE Ints broadcast_pair(const std::int16_t* src) {
-  int pair;
-  __builtin_memcpy(&pair, src, sizeof pair);
-  return {_mm512_set1_epi32(pair)};
 }
 TOTO_INLINE Vec to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 TOTO_INLINE Vec absolute(Vec a) { return {_mm512_abs_ps(a.v)}; }
 // The low halves of the bits of a - b.
 TOTO_INLINE void store_difference(std::int16_t* dst, Vec a, Vec b) {
-  const __m512i wide = _mm512_sub_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_cvtepi32_epi16(wide));
+  const Ints wide = sub(bits_of(a), bits_of(b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_cvtepi32_epi16(wide.v));
 }
 
-// Keeps a value in a register. Otherwise GCC 12 loads weights again for every row and reorders
-// integer sums until their terms fill the registers.
-template <typename Value>
-TOTO_INLINE Value in_register(Value a) {
-  asm("" : "+v"(a.v));
-  return a;
-}
+#include "kernels/vec_x86.h"
 
 struct PartialSums {  // kPartialSums of them
   Vec all;
@@ -102,11 +69,8 @@ TOTO_INLINE PartialSums multiply_add(PartialSums sums, const float* a, const flo
   return {fma(load(a), load(b), sums.all)};
 }
 TOTO_INLINE float add_pairwise(PartialSums a) {
-  const __m256 eight =
-      _mm256_add_ps(_mm512_castps512_ps256(a.all.v), _mm512_extractf32x8_ps(a.all.v, 1));
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  return add_pairwise(
+      _mm256_add_ps(_mm512_castps512_ps256(a.all.v), _mm512_extractf32x8_ps(a.all.v, 1)));
 }
 
 struct Doubles {
@@ -122,13 +86,4 @@ TOTO_INLINE void scale_some(float* dst, const float* src, double factor, const f
                 w = _mm512_cvtps_pd(_mm256_loadu_ps(weight));
   _mm256_storeu_ps(dst,
                    _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_mul_pd(x, _mm512_set1_pd(factor)), w)));
-}
-TOTO_INLINE double square_root(double x) {
-  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(x)));
-}
-TOTO_INLINE float fma_one(float a, float b, float c) {
-  return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
-}
-TOTO_INLINE double fma_one(double a, double b, double c) {
-  return _mm_cvtsd_f64(_mm_fmadd_sd(_mm_set_sd(a), _mm_set_sd(b), _mm_set_sd(c)));
 }
