@@ -2,19 +2,16 @@
 // one group, and what is kept stays within its bounds.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "compile_log/compile_log.h"
 #include "io/json.h"
+#include "require.h"
 
 namespace {
 
 using namespace toto::compile_log;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using toto::require;
 
 LogAnalysis analyse(std::string_view log, std::size_t step) {
   CompileLogReader reader;

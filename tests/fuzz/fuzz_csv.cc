@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/text.h"
+#include "require.h"
 #include "tables/series_file.h"
 #include "tests/slow_source.h"
 
@@ -18,10 +18,6 @@ namespace {
 using namespace toto;
 using namespace toto::io;
 using namespace toto::tables;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const InputSeries& series) {
   require(!series.id.empty() && first_invalid_utf8(series.id) == series.id.size());

@@ -1,9 +1,9 @@
 // Any text is either refused with Error(corrupt_file) or survives being written and read again.
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 
 #include "io/json.h"
+#include "require.h"
 #include "toto/toto.h"
 
 using toto::io::Json;
@@ -39,11 +39,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     json = parse_json({reinterpret_cast<const char*>(data), size}, "input");
   } catch (const toto::Error& error) {
-    if (error.code() != toto::ErrorCode::corrupt_file) std::abort();
+    toto::require(error.code() == toto::ErrorCode::corrupt_file);
     return 0;
   }
   for (const JsonLayout layout : {JsonLayout::indented, JsonLayout::compact}) {
-    if (!same(json, parse_json(JsonWriter(layout).value(json).take(), "output"))) std::abort();
+    toto::require(same(json, parse_json(JsonWriter(layout).value(json).take(), "output")));
   }
   return 0;
 }

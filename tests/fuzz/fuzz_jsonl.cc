@@ -2,10 +2,10 @@
 // with a value each; and a frequency from outside never breaks what could be read without one.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/text.h"
+#include "require.h"
 #include "tables/series_file.h"
 
 namespace {
@@ -13,10 +13,6 @@ namespace {
 using namespace toto;
 using namespace toto::io;
 using namespace toto::tables;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void read(std::string_view bytes, const ReadOptions& options) {
   MemorySource source(bytes);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "allocation_hook.h"
+#include "mixture_case.h"
 
 namespace toto {
 namespace {
@@ -32,33 +33,22 @@ const std::vector<double> kDfs = {2.0, 2.0 + 1.2e-7, 2.1, 2.5, 3.0, 4.0, 5.5, 7.
 const std::vector<double> kLevels = {1e-6, 1e-3, 0.01, 0.05, 0.1,  0.2,  0.3,   0.4,     0.5,
                                      0.6,  0.7,  0.8,  0.9,  0.95, 0.99, 0.999, 1 - 1e-6};
 
-// Owns the memory of the mixture and its distribution function.
-struct Case {
-  std::vector<double> df, loc, scale, logits;
-  Affine affine;
-  std::vector<double> workspace;
+using Case = MixtureCase;
 
-  StudentMixture mixture() {
-    workspace.assign(StudentMixture::workspace_doubles(df.size()), kNan);
-    return StudentMixture(workspace, MixtureParameters{df, loc, scale, logits}, affine);
+// P(Y <= y), or P(Y > y), by Boost.
+long double oracle(const Case& c, double y, bool upper) {
+  std::vector<long double> weights(c.df.size(), 1);
+  for (std::size_t i = 0; i < c.logits.size(); ++i) weights[i] = std::exp(1.0L * c.logits[i]);
+  const long double sum = std::accumulate(weights.begin(), weights.end(), 0.0L);
+  long double total = 0;
+  for (std::size_t i = 0; i < c.df.size(); ++i) {
+    const long double x = (static_cast<long double>(y) - c.affine.shift) / c.affine.stretch;
+    const long double t = (x - c.loc[i]) / c.scale[i];
+    total +=
+        weights[i] / sum * (upper ? cdf(complement(Oracle(c.df[i]), t)) : cdf(Oracle(c.df[i]), t));
   }
-  MixtureCdf exact() { return MixtureCdf(mixture()); }
-
-  // P(Y <= y), or P(Y > y), by Boost.
-  long double oracle(double y, bool upper) const {
-    std::vector<long double> weights(df.size(), 1);
-    for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = std::exp(1.0L * logits[i]);
-    const long double sum = std::accumulate(weights.begin(), weights.end(), 0.0L);
-    long double total = 0;
-    for (std::size_t i = 0; i < df.size(); ++i) {
-      const long double x = (static_cast<long double>(y) - affine.shift) / affine.stretch;
-      const long double t = (x - loc[i]) / scale[i];
-      total +=
-          weights[i] / sum * (upper ? cdf(complement(Oracle(df[i]), t)) : cdf(Oracle(df[i]), t));
-    }
-    return total;
-  }
-};
+  return total;
+}
 
 Case single(double df, double loc = 0, double scale = 1) {
   return {{df}, {loc}, {scale}, {}, {}, {}};
@@ -140,8 +130,8 @@ TEST(Cdf, OfAMixtureIsTheWeightedSum) {
     c.affine = {5, 0.25};
     const MixtureCdf exact = c.exact();
     for (double y = 3; y < 7; y += 0.37) {
-      ASSERT_NEAR(exact.cdf(y), static_cast<double>(c.oracle(y, false)), 3e-15) << k << " " << y;
-      ASSERT_NEAR(exact.survival(y), static_cast<double>(c.oracle(y, true)), 3e-15) << k;
+      ASSERT_NEAR(exact.cdf(y), static_cast<double>(oracle(c, y, false)), 3e-15) << k << " " << y;
+      ASSERT_NEAR(exact.survival(y), static_cast<double>(oracle(c, y, true)), 3e-15) << k;
     }
   }
 }
@@ -204,7 +194,7 @@ TEST(Quantile, HitsItsLevelInRandomMixtures) {
       previous = q;
     }
     if (round % 30 == 0) {
-      ASSERT_NEAR(static_cast<double>(c.oracle(exact.quantile(0.3), false)), 0.3, 1e-12);
+      ASSERT_NEAR(static_cast<double>(oracle(c, exact.quantile(0.3), false)), 0.3, 1e-12);
     }
   }
 }
@@ -421,11 +411,11 @@ TEST(MixtureCdf, TheSameBitsEverywhere) {
   // And the numbers are the right ones.
   const std::array<double, 6> levels = {1e-6, 0.1, 0.25, 0.5, 0.9, 0.999};
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(c.oracle(found[2 + i], false)), levels[i], 1e-12);
+    EXPECT_NEAR(static_cast<double>(oracle(c, found[2 + i], false)), levels[i], 1e-12);
   }
-  EXPECT_NEAR(found[8], static_cast<double>(c.oracle(950, false)), 1e-12);
-  EXPECT_NEAR(found[9], static_cast<double>(c.oracle(1007.5, false)), 1e-12);
-  EXPECT_NEAR(found[10], static_cast<double>(c.oracle(1100, true)), 1e-12);
+  EXPECT_NEAR(found[8], static_cast<double>(oracle(c, 950, false)), 1e-12);
+  EXPECT_NEAR(found[9], static_cast<double>(oracle(c, 1007.5, false)), 1e-12);
+  EXPECT_NEAR(found[10], static_cast<double>(oracle(c, 1100, true)), 1e-12);
 }
 
 }  // namespace

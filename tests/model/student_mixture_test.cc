@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/mixture_cdf.h"
+#include "mixture_case.h"
 
 namespace toto {
 namespace {
@@ -27,17 +27,7 @@ constexpr int kDraws = 1'000'000;
 using Oracle = boost::math::students_t_distribution<
     double, boost::math::policies::policy<boost::math::policies::promote_double<false>>>;
 
-// Owns the memory of a StudentMixture.
-struct Case {
-  std::vector<double> df, loc, scale, logits;
-  Affine affine;
-  std::vector<double> workspace;
-
-  StudentMixture mixture() {
-    workspace.assign(StudentMixture::workspace_doubles(df.size()), kNan);
-    return StudentMixture(workspace, MixtureParameters{df, loc, scale, logits}, affine);
-  }
-};
+using Case = MixtureCase;
 
 Case three_components() {
   return {{3.5, 5.0, 40.0}, {-1.0, 0.5, 2.0}, {0.4, 1.0, 0.2}, {0.3, 1.0, -0.5}, {10.0, 2.5}, {}};
