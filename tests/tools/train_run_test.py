@@ -26,6 +26,7 @@ import train_bundled
 import train_corpus
 import train_data
 import train_network
+import train_run
 
 TINY = train_network.CONFIG | {
     "embed_dim": 16,
@@ -54,7 +55,7 @@ def advance(training: train_bundled.Training, steps: int) -> None:
 
 
 def fingerprint(training: train_bundled.Training) -> str:
-    return train_bundled.weights_sha256(dict(training.network.named_parameters()))
+    return train_run.weights_sha256(dict(training.network.named_parameters()))
 
 
 class Run(unittest.TestCase):
@@ -82,8 +83,8 @@ class Run(unittest.TestCase):
         advance(resumed, 3)
         self.assertEqual(fingerprint(whole), fingerprint(resumed))
         self.assertEqual(
-            train_bundled.weights_sha256(whole.average),
-            train_bundled.weights_sha256(resumed.average),
+            train_run.weights_sha256(whole.average),
+            train_run.weights_sha256(resumed.average),
         )
 
     def test_a_checkpoint_of_other_options_is_refused(self) -> None:
@@ -163,8 +164,12 @@ class Command(unittest.TestCase):
 
 class LearningRate(unittest.TestCase):
     def test_rises_stays_and_falls_to_nothing(self) -> None:
+        training = train_bundled.Training(PLAN)
+        training.decay = (1000, 2000)
+
         def rate(step: int) -> float:
-            return train_bundled.learning_rate(PLAN, step, 1000, 2000)
+            training.step = step
+            return training.learning_rate(train_bundled.WARMUP)
 
         self.assertAlmostEqual(rate(train_bundled.WARMUP // 2 - 1), 0.5e-3)
         self.assertEqual(rate(999), 1e-3)

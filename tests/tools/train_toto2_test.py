@@ -42,7 +42,7 @@ TINY = network.CONFIG | {
     "qk_dim": 16,
     "v_dim": 16,
 }
-PLAN = train_toto2.Plan(4, 0.01, 0.1, "float32", TINY)
+PLAN = train_toto2.Plan(4, 0.01, 0.1, TINY)
 
 
 def corpus() -> train_corpus.Corpus:
@@ -229,15 +229,15 @@ class Run(unittest.TestCase):
         more = train_toto2.Training(PLAN)
         more.begin_with(self.folder)
         self.assertEqual((more.step, more.warm_from), (3, 3))
-        rate = train_toto2.learning_rate(PLAN, more)
+        rate = more.learning_rate(train_toto2.WARMUP)
         more.decay = (1000, 2000)
-        self.assertAlmostEqual(train_toto2.learning_rate(PLAN, more), PLAN.learning_rate / 200)
+        self.assertAlmostEqual(more.learning_rate(train_toto2.WARMUP), PLAN.learning_rate / 200)
         self.assertEqual(rate, 0.0)  # no steps are planned yet
         self.assertEqual([phase["from_step"] for phase in more.phases], [0, 3])
 
     def test_a_checkpoint_of_other_options_is_refused(self) -> None:
         train_toto2.Training(PLAN).save(self.folder / "checkpoint.pt")
-        other = train_toto2.Plan(5, 0.01, 0.1, "float32", TINY)
+        other = train_toto2.Plan(5, 0.01, 0.1, TINY)
         with self.assertRaisesRegex(train_run.TrainingError, "another seed"):
             train_toto2.Training(other).load(self.folder / "checkpoint.pt")
 
