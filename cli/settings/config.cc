@@ -14,6 +14,7 @@
 #include "cli/settings/env_file.h"
 #include "cli/settings/setting_table.h"
 #include "cli/settings/settings.h"
+#include "cli/settings/settings_file.h"
 #include "cli/stress.h"
 #include "io/atomic_file.h"
 #include "io/json.h"

@@ -5,16 +5,19 @@
 namespace toto::eval {
 namespace {
 
+// Nothing if there is nothing to divide by: the figure is missing in tables, not zero.
 std::optional<double> quotient(double sum, double by) {
   if (!(by > 0) || !std::isfinite(sum) || !std::isfinite(by)) return std::nullopt;
   return sum / by;
 }
 
+// Below 1: ours is better. A perfect score has no logarithm and is left out of the mean.
 std::optional<double> ratio(std::optional<double> ours, std::optional<double> theirs) {
   if (!ours || !theirs || !(*ours > 0)) return std::nullopt;
   return quotient(*ours, *theirs);
 }
 
+// The quantile loss: its expectation is smallest at the true quantile of this level.
 double pinball(double actual, double quantile, double level) {
   const double error = actual - quantile;
   return error >= 0 ? level * error : (level - 1) * error;
@@ -41,6 +44,7 @@ Sums& Sums::operator+=(const Sums& other) {
   return *this;
 }
 
+// The unit of MASE: mean absolute change over one season, within the history.
 std::optional<double> in_sample_error(std::span<const float> history, std::size_t season) {
   double sum = 0;
   double pairs = 0;
@@ -56,6 +60,7 @@ std::optional<double> in_sample_error(std::span<const float> history, std::size_
 
 Sums score(std::span<const float> actual, std::span<const float> quantiles,
            std::optional<double> in_sample_error) {
+  // quantiles are [level][step]. The levels are 0.05, 0.1 ... 0.95; every second one is a decile.
   constexpr std::size_t kDeciles = 9;
   const std::size_t horizon = actual.size();
   Sums sums;
@@ -79,6 +84,7 @@ Sums score(std::span<const float> actual, std::span<const float> quantiles,
     if (error > 0) sums.percentage += 200 * error / (std::abs(y) + std::abs(median));
     sums.quantile_loss += deciles / kDeciles;
     sums.crps += all / kNumLevels;
+    // Levels 0.25 to 0.75, and 0.1 to 0.9.
     if (quantile(4) <= y && y <= quantile(14)) ++sums.inside_50;
     if (quantile(1) <= y && y <= quantile(17)) ++sums.inside_80;
   }
@@ -105,6 +111,7 @@ Metrics metrics_of(const Sums& sums, bool has_bands) {
   return metrics;
 }
 
+// The denominator of WQL is the same on both sides, so it is left out.
 Ratios ratios_of(const Sums& ours, const Sums& theirs) {
   const Metrics a = metrics_of(ours, false), b = metrics_of(theirs, false);
   return {.mase = ratio(a.mase, b.mase),
@@ -113,6 +120,7 @@ Ratios ratios_of(const Sums& ours, const Sums& theirs) {
           .mae = ratio(a.mae, b.mae)};
 }
 
+// A geometric mean: a ratio of 2 and one of 1/2 cancel.
 void RatioMean::add(const Ratios& ratios) {
   const auto values = listed(ratios);
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -22,6 +22,7 @@ struct QueuedWindow {
   std::size_t start = 0;
 };
 
+// Forecasts windows in batches and keeps only sums. One thread uses it; it refers to its arguments.
 class Evaluation {
  public:
   Evaluation(const tables::InputData& input, const WindowPlan& plan, const EvalOptions& options,
@@ -52,6 +53,7 @@ class Evaluation {
     return input_.series[plan_.series[window.series].position];
   }
 
+  // Queues a window; a full batch is forecast first.
   void add(const QueuedWindow& window) {
     Series context = context_before(series_of(window), window.start, forecast_options_.max_context);
     const std::size_t values = context.values.size() + kNumLevels * horizon_;
@@ -78,6 +80,7 @@ class Evaluation {
     num_values_ = 0;
   }
 
+  // Scores the model and every baseline on the same window and adds them to the sums of the series.
   void take(const QueuedWindow& window, const Forecast& forecast) {
     const std::span<const float> values = series_of(window).values;
     const std::span<const float> history = values.first(window.start);
@@ -150,6 +153,7 @@ ForecastOptions forecast_options(const EvalOptions& options) {
   return result;
 }
 
+// Begins earlier than max_context if that value is missing: a context begins with a number.
 Series context_before(const tables::InputSeries& series, std::size_t start, int max_context) {
   const auto limit = static_cast<std::size_t>(max_context);
   std::size_t first = start > limit ? start - limit : 0;
@@ -166,6 +170,8 @@ DatasetResult evaluate(const tables::InputData& input, const WindowPlan& plan,
   return Evaluation(input, plan, options, forecaster).run();
 }
 
+// Losses in units of the series' own changes can be compared; others are used only if there are
+// none.
 std::vector<NotableWindow> notable_windows(const DatasetResult& result) {
   std::vector<WindowLoss> order = result.windows;
   const auto is_scaled = [](const WindowLoss& window) { return window.scaled; };

@@ -15,6 +15,8 @@ bool any_value(std::span<const float> values) {
   return std::any_of(values.begin(), values.end(), [](float value) { return !std::isnan(value); });
 }
 
+// First steps of the windows, from the end of the series backwards, each after at least one season
+// and one value of history.
 std::vector<std::size_t> starts_of(std::span<const float> values, const WindowOptions& options,
                                    std::size_t season) {
   const auto horizon = static_cast<std::size_t>(options.horizon);
@@ -31,6 +33,7 @@ std::vector<std::size_t> starts_of(std::span<const float> values, const WindowOp
   return starts;
 }
 
+// Why a series has no window.
 std::string reason_of(std::size_t length, int horizon, int season) {
   const std::size_t needed =
       static_cast<std::size_t>(horizon) + static_cast<std::size_t>(season) + 1;
@@ -41,6 +44,8 @@ std::string reason_of(std::size_t length, int horizon, int season) {
 
 }  // namespace
 
+// The steps of a day, a week of days, a year of weeks, months or quarters; 1 if there is no whole
+// number of them.
 int default_season(const tables::Frequency& frequency) {
   const std::int64_t count = frequency.count;
   switch (frequency.unit) {
@@ -61,6 +66,7 @@ int default_season(const tables::Frequency& frequency) {
   return 1;
 }
 
+// Prices have no season, and neither have steps without dates.
 int default_season(const tables::InputSeries& series, tables::InputFormat format) {
   const bool undated = series.axis->style.steps;
   return undated || format == tables::InputFormat::csv_ohlcv

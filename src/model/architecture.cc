@@ -19,12 +19,14 @@ void PackedWeights::map(std::span<const std::span<const std::byte>> arrays) {
 
 std::vector<std::span<const std::byte>> PackedWeights::arrays() const {
   std::vector<std::span<const std::byte>> arrays;
+  arrays.reserve(arrays_.size());
   for (const AnyWeightArray* array : arrays_) arrays.push_back(array->as_bytes());
   return arrays;
 }
 
 std::vector<std::uint64_t> PackedWeights::array_sizes() const {
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(arrays_.size());
   for (const AnyWeightArray* array : arrays_) sizes.push_back(array->bytes());
   return sizes;
 }

@@ -11,6 +11,7 @@
 
 namespace toto {
 
+// Reads config.json and the headers of the weights; values are read when they are packed.
 Checkpoint Checkpoint::open(const std::string& folder) {
   struct stat info{};
   if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
@@ -92,6 +93,7 @@ void Checkpoint::check_tensors() {
 
 bool Checkpoint::has(std::string_view name) const { return tensors_.contains(std::string(name)); }
 
+// `toto make-model` marks its random weights; files of others have no such mark.
 bool Checkpoint::trained() const {
   const std::string* value = files_.metadata("trained");
   return value == nullptr || *value != "false";
@@ -103,6 +105,7 @@ const io::TensorInfo& Checkpoint::info(std::string_view name) const {
   return *it->second.tensor;
 }
 
+// Values from `first` on as float32, in the order of the file.
 void Checkpoint::read(std::string_view name, std::uint64_t first, std::span<float> dst) const {
   const auto it = tensors_.find(std::string(name));
   if (it == tensors_.end()) fail(ErrorCode::internal, "tensor {} was not checked", name);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "report/line_chart.h"
 #include "report/plot.h"
@@ -89,10 +90,8 @@ class StripDrawing {
       dots.move_to(x(strip.values[i]), y + jitter).line_to(x(strip.values[i]), y + jitter);
     }
     svg_.element("path", {{"class", color + " t-dot s-dots"}, {"d", dots.text()}});
-    std::vector<double> sorted = strip.values;
-    std::sort(sorted.begin(), sorted.end());
-    const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
-    draw_rule(svg_, color, x(median), y - 11, x(median), y + 11);
+    const double middle = x(median(strip.values));
+    draw_rule(svg_, color, middle, y - 11, middle, y + 11);
     svg_.text("t-tick", kPageWidth - kPageMargin, y + 4.5, clean_text(strip.remark), "end");
   }
 

@@ -22,8 +22,9 @@ bool is_text(const Given& given) { return given.value.kind == Json::Kind::string
 template <typename Number>
 std::optional<Number> parsed(std::string_view text) {
   Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || stop != end) return {};
   return number;
 }
@@ -204,6 +205,7 @@ std::string text_of(const Setting& setting, const Json& value) {
       return fmt::format("{}", value.real);
     case Json::Kind::array: {
       std::vector<std::string> parts;
+      parts.reserve(value.array.size());
       for (const Json& item : value.array) parts.push_back(text_of(setting, item));
       return fmt::format("{}", fmt::join(parts, ","));
     }

@@ -176,9 +176,9 @@ struct Rows {
 
   // A place whose values have names: `Parse` reads them, name_of writes them.
   template <auto Access, auto Parse>
-  static Row named(std::string_view name, std::vector<std::string_view> choices = {}) {
+  static Row named(std::string_view name, const std::vector<std::string_view>& choices = {}) {
     return {
-        {.name = name, .type = Type::text, .choices = std::move(choices)},
+        {.name = name, .type = Type::text, .choices = choices},
         [](Target& target, const io::Json& value) {
           std::invoke(Access, target) = Parse(value.string);
         },

@@ -108,7 +108,7 @@ std::string adjective_of(const Frequency& frequency) {
   constexpr std::pair<std::string_view, std::string_view> kAdjectives[] = {
       {"Y", "yearly"}, {"Q", "quarterly"}, {"M", "monthly"}, {"W", "weekly"},
       {"B", "daily"},  {"D", "daily"},     {"h", "hourly"}};
-  const std::string code = name_of(frequency, false);
+  std::string code = name_of(frequency, false);
   for (const auto& [known, adjective] : kAdjectives) {
     if (code == known) return std::string(adjective);
   }

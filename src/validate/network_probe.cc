@@ -35,6 +35,7 @@ Lowest lowest_of(std::string_view name) {
 
 std::vector<std::string_view> output_names(const Trace& trace) {
   std::vector<std::string_view> names;
+  names.reserve(trace.arrays.size());
   for (const TraceArray& array : trace.arrays) names.push_back(array.name);
   return names;
 }

@@ -31,6 +31,7 @@ ModelShape shape_of(const Toto1Config& config) {
   return shape;
 }
 
+// One pass gives one patch ahead; everything beyond it is sampled.
 ModelFacts facts_of(const Toto1Config& config) {
   return {.architecture = "toto1",
           .patch = config.patch_size,
@@ -47,6 +48,7 @@ float limit_of(std::int64_t fan_in) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(fan_in)));
 }
 
+// The eight parts of an architecture (architecture.h). Immutable, so any thread may use it.
 class Toto1Architecture final : public Architecture {
  public:
   explicit Toto1Architecture(const Toto1Config& config)
@@ -91,12 +93,16 @@ class Toto1Architecture final : public Architecture {
     return "model." + canonical;
   }
 
+  // Names and shapes as PyTorch has them, weights as [out, in]. The two labels are there together
+  // or not at all.
   std::vector<TensorSpec> tensors(const HasTensor& has, const std::string& folder) const override {
     const bool target = has(kTargetLabel);
     if (target != has(kExogenousLabel)) {
       fail(ErrorCode::corrupt_file, "{}: tensor {} is missing while {} is there", folder,
            target ? kExogenousLabel : kTargetLabel, target ? kTargetLabel : kExogenousLabel);
     }
+    // wQKV has rows [3][head_dim][heads]; mlp.0 holds gate and value; unembed gives one row per
+    // step.
     const std::int64_t e = config_.embed_dim, h = config_.mlp_hidden_dim, p = config_.patch_size;
     const std::int64_t k = config_.num_components;
     std::vector<TensorSpec> specs;
@@ -145,6 +151,8 @@ class Toto1Architecture final : public Architecture {
     return weights;
   }
 
+  // The network refers to `weights`, which must outlive it. Checkpoints with labels have one row
+  // more in front of each context.
   std::unique_ptr<Network> network(const PackedWeights& weights, DType type, const Kernels& kernels,
                                    ThreadPool& pool) const override {
     const auto& own = static_cast<const Toto1Weights&>(weights);
@@ -161,6 +169,7 @@ class Toto1Architecture final : public Architecture {
   Toto1Config config_;
 };
 
+// A config.json with both keys is one of Toto 1.0.
 constexpr std::array<std::string_view, 2> kKeys = {"embed_dim", "scaler_cls"};
 
 // Toto-Open-Base-1.0, 151,306,080 parameters, and the shape of the bundled model.
