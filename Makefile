@@ -77,8 +77,8 @@ speed: setup ## is it as fast as it should be, by what this machine does in the 
 	@cmake --build build -j $(JOBS) --target speed_gate time_gate
 	@build/bench/speed_gate models/toto-mini
 	@build/bench/time_gate models/toto-mini
-	@! build/bench/speed_gate models/toto-mini --handicap 1.2 >/dev/null 2>&1 || { echo "error: the gate does not notice a fifth more" >&2; exit 1; }
-	@! build/bench/time_gate models/toto-mini --handicap 3 >/dev/null 2>&1 || { echo "error: the gate does not notice three times as long" >&2; exit 1; }
+	@build/bench/speed_gate models/toto-mini --self-check >/dev/null
+	@build/bench/time_gate models/toto-mini --self-check >/dev/null
 
 lint: ## formatting, clang-tidy, layers, words
 	@tools/setup.sh dev

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench|python
+# Installs the Debian packages that a job needs, if any is missing: setup.sh build|dev|bench|python|browser
 # As root or with sudo; otherwise it prints the exact list and stops.
 set -euo pipefail
 
 build=(g++ cmake ninja-build make libsimdjson-dev libfmt-dev libcli11-dev libboost-dev libssl-dev zlib1g-dev libzstd-dev libgtest-dev python3)
 bench=(libbenchmark-dev libopenblas-dev libdnnl-dev)
 python=(python3-dev python3-venv)
+browser=(chromium)  # tests of pages are skipped without it
 dev=(clang-19 lld-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 # A python3 that is not Debian's has its own headers.
 headers='import ensurepip, os, sys, sysconfig, venv; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
@@ -16,7 +17,8 @@ case "${1:-build}" in
   dev) packages=("${build[@]}" "${dev[@]}") ;;
   bench) packages=("${build[@]}" "${bench[@]}") ;;
   python) packages=("${build[@]}" "${python[@]}") ;;
-  *) echo "usage: $0 build|dev|bench|python" >&2; exit 2 ;;
+  browser) packages=("${browser[@]}") ;;
+  *) echo "usage: $0 build|dev|bench|python|browser" >&2; exit 2 ;;
 esac
 
 missing=()
