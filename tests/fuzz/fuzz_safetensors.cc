@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(end >= 10 && end <= size);  // eight bytes of length, at least "{}"
   } catch (const toto::Error& error) {
     require(error.code() == toto::ErrorCode::corrupt_file ||
-          error.code() == toto::ErrorCode::unsupported);
+            error.code() == toto::ErrorCode::unsupported);
   }
   return 0;
 }
