@@ -33,7 +33,7 @@ unit: setup ## build the tests and run the fast ones: under a minute
 scripts: build ## tests of the scripts that make the results; quantstats reads a backtest
 	@tools/check_scripts.sh build results
 
-train-test: build ## tests of the training and of your own goldens, with PyTorch in an environment of its own under build
+train-test: build ## tests of the training and of your own goldens, with PyTorch in a separate environment under build
 	@tools/check_scripts.sh build train
 	@tools/check_scripts.sh build train2
 
@@ -65,7 +65,7 @@ fuzz: ## every fuzz target, those that read models and tables for FUZZ_SECONDS (
 	$(call CONFIGURE,fuzz,build-asan)
 	@tools/fuzz.sh build-asan $(FUZZ_SECONDS)
 
-bench: ## latency of the bundled model; kernels beside OpenBLAS and oneDNN
+bench: ## latency of the bundled model; kernels next to OpenBLAS and oneDNN
 	@tools/setup.sh bench
 	@cmake --preset release -DTOTO_BUILD_BENCH=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target toto_cli kernels_bench

@@ -80,8 +80,8 @@ Check check_model_files(const LoadedEngine& loaded) {
     hash.update(std::as_bytes(std::span(config)));
     check.value = fmt::format("config.json {} bytes, sha256 {}", config.size(), hash.hex_digest());
     const io::WeightFiles weights = io::WeightFiles::open(loaded.model.folder);
-    check.value += fmt::format("; weights in {} file{}, {:.1f} MB, sha256 {}",
-                               weights.files().size(), weights.files().size() == 1 ? "" : "s",
+    check.value += fmt::format("; weights in {}, {:.1f} MB, sha256 {}",
+                               counted(weights.files().size(), "file"),
                                static_cast<double>(weights.total_bytes()) / 1e6, weights.sha256());
   } catch (const Error& error) {  // it has just been loaded
     check.status = Status::fail;
@@ -187,7 +187,7 @@ Check check_forecast(const Engine& engine) {
   Series series;
   for (int t = 0; t < 64; ++t) series.values.push_back(static_cast<float>(t % 12));
   ForecastOptions options;
-  options.horizon = 2 * engine.model().facts.patch;
+  options.horizon = 2 * engine.model().facts.first_block();
   options.num_samples = 4;
   try {
     const bool answered = answers(engine, series);

@@ -40,7 +40,7 @@ using EvalRows = settings::Rows<EvalSettings>;
 
 template <int eval::WindowOptions::* Member>
 settings::Field<EvalSettings> window_row(std::string_view name, double most) {
-  // 0: none was given.
+  // 0: not given.
   return EvalRows::number<[](auto& s) -> auto& { return s.windows.*Member; }>(
       name, 1, most, [](const EvalSettings& s) {
         const int value = s.windows.*Member;
@@ -81,7 +81,7 @@ std::string stem_of(const std::string& path) {
   return path == "-" ? "standard input" : std::filesystem::path(path).stem().string();
 }
 
-// A path that names the data set has folders in it.
+// A data set named by its path contains slashes.
 std::string plot_path(const std::string& folder, std::string name, std::string_view label) {
   std::replace(name.begin(), name.end(), '/', '_');
   return fmt::format("{}/{}-{}.svg", folder, name, label);
@@ -122,7 +122,7 @@ void check_files(const EvalFlags& flags) {
 // ----------------------------------------------------------------------------------------- input
 
 struct Dataset {
-  std::string name;  // the file's, without folder and extension where that tells them apart
+  std::string name;  // file name without folder and extension, or the path if two share it
   std::string file;
   tables::InputData input;
   eval::WindowPlan plan;
@@ -143,8 +143,9 @@ void warn_of_windows(const Dataset& dataset) {
       dataset.plan.num_wanted / dataset.input.series.size() * skipped.size();
   const std::size_t wanted = dataset.plan.num_wanted - windows_of_skipped;
   if (dataset.plan.num_windows < wanted) {
-    print_warning(fmt::format("{}: {} of {} windows are evaluated: the series have no more",
-                              dataset.input.name, dataset.plan.num_windows, wanted));
+    print_warning(
+        fmt::format("{}: {} of {} windows are evaluated: the series are too short for more",
+                    dataset.input.name, dataset.plan.num_windows, wanted));
   }
 }
 
@@ -206,8 +207,8 @@ void write_results(const EvalFlags& flags, const eval::EvalReport& report, const
   write_stdout(eval::table_text(report));
 }
 
-// Business days have a season of a week by default, but prices do not: seasonal naive is then a
-// week old, and everything looks better than it.
+// By default business days have a weekly season. For prices, seasonal naive would then be last
+// week's price, which is too easy to beat.
 bool takes_business_week(const EvalFlags& flags, const eval::EvalReport& report) {
   constexpr int kBusinessWeek = 5;
   return !flags.settings.given("season") &&

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "settings/forecast_settings.h"
 #include "workers.h"
 
 namespace toto::server {
@@ -21,14 +22,6 @@ constexpr double kMaxFastCost = 1 << 14;
 double cost_of_series(const Series& series, const ForecastOptions& options,
                       const ModelFacts& facts) {
   return forecast_cost(series.num_variates, static_cast<double>(series.length()), options, facts);
-}
-
-bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
-  return a.horizon == b.horizon && a.quantiles == b.quantiles && a.max_context == b.max_context &&
-         a.num_samples == b.num_samples && a.decode == b.decode && a.missing == b.missing &&
-         a.point.kind == b.point.kind && a.point.a == b.point.a && a.point.b == b.point.b &&
-         a.seed == b.seed && a.independent_streams == b.independent_streams &&
-         a.keep_samples == b.keep_samples;
 }
 
 Error shutdown_error() { return {ErrorCode::cancelled, "the server is shutting down"}; }
@@ -74,6 +67,7 @@ std::int64_t ActiveEngine::replans() const {
 struct Scheduler::QueuedItem {
   QueuedForecast forecast;
   EngineTask task = {};
+  std::string key = {};   // forecasts with equal keys share a batch
   std::size_t taken = 0;  // series in earlier batches
   ForecastAnswer answer = {};
 };
@@ -99,6 +93,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, Load load, Mode mode, Sche
 void Scheduler::submit(QueuedForecast forecast) {
   auto item = std::make_shared<QueuedItem>();
   item->forecast = std::move(forecast);
+  item->key = settings::forecast_key(item->forecast.options);
   item->answer.forecasts.reserve(item->forecast.series.size());
   double cost = 0;
   const ModelFacts facts = active().facts();
@@ -315,8 +310,7 @@ std::vector<Scheduler::BatchSlice> Scheduler::next_slices(EngineLane& lane) cons
     const bool first = slices.empty();
     const bool fits =
         first || (!item->task && !slices.front().item->task && cost < kBatchCost &&
-                  num_series < options_.max_batch &&
-                  same_forecast(slices.front().item->forecast.options, item->forecast.options));
+                  num_series < options_.max_batch && slices.front().item->key == item->key);
     if (!fits) {
       later.push_back(std::move(item));
       continue;

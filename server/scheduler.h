@@ -53,7 +53,7 @@ struct ActiveEngine {
 };
 
 // The cost of a forecast, known before it is made: values the network reads or draws, weighted by
-// how far back each looks. Prices and lanes use only this rule.
+// how far back each looks. Batch sizes and lanes use only this cost.
 double forecast_cost(double num_variates, double length, const ForecastOptions& options,
                      const ModelFacts& facts);
 enum class LaneKind { fast, slow };

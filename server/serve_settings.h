@@ -11,7 +11,7 @@
 
 namespace toto::server {
 
-// The defaults are those of HttpOptions and ServiceOptions.
+// The defaults are those of HttpOptions and ServiceOptions; only the shadow's rate is set here.
 struct ServeSettings {
   HttpOptions http = {};
   ServiceOptions service = {.shadow = {.rate = 0.01}};

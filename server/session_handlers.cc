@@ -13,7 +13,7 @@ namespace {
 
 using io::Json;
 
-// What a request does with a session: append, then forecast if there are options.
+// One request to a session: append `values`, then forecast if `options` is set.
 struct SessionRequest {
   std::vector<float> values = {};       // [variate][point], to append
   std::optional<std::string> end = {};  // time of the last point
@@ -24,7 +24,7 @@ struct SessionRequest {
 
 struct SessionAnswer {
   ForecastAnswer forecast = {};
-  std::vector<tables::InputSeries> targets = {};  // as they were: later points move their times
+  std::vector<tables::InputSeries> targets = {};  // copies: later appends change their times
   std::string stats_json = {};                    // the answer without a forecast
 };
 
@@ -85,7 +85,8 @@ void queue_session(const HttpCallPtr& call, const std::shared_ptr<StreamSession>
     // A series without values is never too large for this thread.
     std::ignore = check_size(limits, {&shape, 1}, *wanted.options);
     wanted.options->cancelled = [call] { return call->is_unwanted(); };
-    const double length = static_cast<double>(session->length + wanted.values.size());
+    const std::size_t appended = wanted.values.size() / shape.num_variates;
+    const double length = static_cast<double>(session->length + appended);
     const double cost = forecast_cost(static_cast<double>(shape.num_variates), length,
                                       *wanted.options, limits.facts);
     if (lane_for_cost(cost) == LaneKind::slow) session->is_slow = true;

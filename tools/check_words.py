@@ -25,7 +25,7 @@ ALLOWED = "tools/words_allowed.txt"
 
 # Files and folders that must be clean.
 CHECKED = [
-    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Makefile", "CMakeLists.txt",
     "docs", "include", "models", "examples", "deploy", "bench", "tools", ".ci", "server", "python", "src", "cli",
     "compile_log", "tests",
 ]

@@ -62,8 +62,8 @@ std::string label_of(const InputSeries& series, const std::string& heading) {
   return said ? series.id : heading + " " + series.id;
 }
 
-// Both lists of times, or neither: steps without dates, and dates no calendar label exists for, are
-// numbered instead.
+// Sets both lists of times or neither; without dates, or with dates outside the calendar's range,
+// steps are numbered.
 void set_times(const InputSeries& series, int horizon, report::FanChart& chart) {
   const tables::TimeAxis& past = *series.axis;
   if (past.style.steps || past.frequency.unit == Frequency::Unit::unknown) return;
@@ -118,9 +118,10 @@ report::FanChart ForecastCharts::make_chart(const ForecastPart& part, const Fore
   report::FanChart chart;
   chart.title = fmt::format("{}, next {}", label_of(series, heading_),
                             steps_in_words(forecast.horizon, *series.axis));
-  chart.subtitle = fmt::format("{} values of history, model {}, mode {}", forecast.context_length,
-                               loaded_.model.name, name_of(loaded_.engine.options().mode));
-  chart.y_label = part.column;  // no file says its unit
+  chart.subtitle =
+      fmt::format("{} of history, model {}, mode {}", counted(forecast.context_length, "value"),
+                  loaded_.model.name, name_of(loaded_.engine.options().mode));
+  chart.y_label = part.column;  // files do not state units
   chart.footnote = fmt::format("toto.cpp {}, model {}{}", version(), loaded_.model.name,
                                loaded_.trained() ? "" : " (untrained)");
   chart.warn_untrained = !loaded_.trained();
@@ -143,7 +144,8 @@ std::string ForecastCharts::draw() const {
   if (shown < num_added_) {
     print_warning(fmt::format("{}: shows {} of {} series; {}", request_.plot.value_or("the plot"),
                               svg ? "the first" : fmt::format("the first {}", shown), num_added_,
-                              svg ? "an .html file holds up to 50" : "a page holds no more"));
+                              svg ? fmt::format("an .html file shows up to {}", kMaxCharts)
+                                  : "the most that fit on a page"));
   }
   if (svg) return report::fan_chart_svg(charts_.front());
   const std::string title = shown == 1

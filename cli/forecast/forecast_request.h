@@ -23,14 +23,14 @@ void add_forecast_options(Command& command, ForecastFlags& flags);
 
 enum class PlotFormat { svg, html };
 
-// The quantiles a band of a chart runs between.
+// The lower and upper quantile of a chart band.
 struct ChartBand {
   double low = 0.1;
   double high = 0.9;
 };
-// The bands of a chart that shows these levels: each one with its mirror image on the other side of
-// the median, whether that was asked for or not, widest first; of many a few. 0.5 is the median
-// itself and makes none.
+// Bands for these levels, widest first: each level is paired with its mirror image around the
+// median, even if that was not requested. If there are many, only a few are kept. 0.5 makes no
+// band.
 std::vector<ChartBand> chart_bands(const std::vector<double>& levels);
 
 // A file to read, "-" is standard input.
@@ -44,8 +44,8 @@ struct InputFile {
 // Quantiles that only a chart needs come last in the options; the first `num_quantiles` were asked
 // for.
 struct ForecastRequest : settings::ForecastSettings {
-  std::vector<InputFile> files;  // folders stand for the files in them
-  std::string input_name;        // of all of it, for a title: "prices.csv", "prices", "3 files"
+  std::vector<InputFile> files;  // folders are expanded to the files in them
+  std::string input_name;  // name of the whole input, for titles: "prices.csv", "prices", "3 files"
   std::optional<std::string> known_future;
   std::size_t num_quantiles = 0;
   bool cuts_by_default = true;  // --context was not given

@@ -210,6 +210,8 @@ struct ModelFacts {
   int exact_steps(int horizon) const noexcept {
     return block == 0 || horizon < block ? horizon : block;
   }
+  // Steps of the shortest block: a horizon beyond it may need values that are fed back.
+  int first_block() const noexcept { return block > 0 ? block : patch; }
 };
 
 // Number of paths that a forecast with these options draws: 0 for none, 1 for one path of means.

@@ -179,8 +179,7 @@ std::string scope_of(const ReportInput& input) {
   }
   return fmt::format("{}{}; target bars from {} to {}; forecasts by {}, decided {} before each bar",
                      fmt::join(names, ", "), input.results.size() > kNamed ? ", ..." : "", first,
-                     last, input.engine.model,
-                     input.spec.lag == 1 ? "one bar" : fmt::format("{} bars", input.spec.lag));
+                     last, input.engine.model, bars_in_words(input.spec.lag));
 }
 
 const SymbolResult* same_symbol(std::span<const SymbolResult> results, const std::string& symbol) {

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "settings/forecast_settings.h"
+
 namespace toto::backtest {
 namespace {
 
@@ -35,18 +37,12 @@ ForecastOptions backtest_options(const SourceOptions& options) {
 }
 
 std::string cache_setting(const Engine& engine, const SourceOptions& options) {
-  const ForecastOptions forecast = backtest_options(options);
   const EngineOptions& engine_options = engine.options();
   return fmt::format(
-      "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon "
-      "{}\nmax_context "
-      "{}\nsamples {}\ndecode {}\nmissing {}\npoint {}\nseed {}\nindependent {}\nlevels {}",
-      version(), engine.model().weights_sha256, engine.model().config_sha256,
-      name_of(engine_options.mode), name_of(engine_options.dtype), name_of(engine_options.isa),
-      engine_options.use_kv_cache, forecast.horizon, forecast.max_context, forecast.num_samples,
-      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
-      name_of(forecast.point), forecast.seed, forecast.independent_streams,
-      forecast.quantiles.size());
+      "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\n{}", version(),
+      engine.model().weights_sha256, engine.model().config_sha256, name_of(engine_options.mode),
+      name_of(engine_options.dtype), name_of(engine_options.isa), engine_options.use_kv_cache,
+      settings::forecast_key(backtest_options(options)));
 }
 
 std::size_t EngineSource::points_of(const TargetRequest& request) const {

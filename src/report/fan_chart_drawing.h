@@ -30,9 +30,9 @@ struct FanView {
   std::vector<std::int64_t> times;  // [history + forecast], or empty
   DatePrecision precision = DatePrecision::year;
   double low, high;  // of all values shown; low > high if there is none
-  // Whether the forecast is drawn as one line with the history: its first step is at most as long
-  // as the longest in the history. After a larger jump, which is the model's, a gap is left: a line
-  // would show a cliff that was not forecast.
+  // Whether the forecast line is connected to the history: only if its first step is not larger
+  // than the largest step shown. Otherwise a gap is left, because a line would suggest a fall that
+  // was not forecast.
   bool continues = false;
 };
 

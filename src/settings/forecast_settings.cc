@@ -151,4 +151,16 @@ std::vector<ForecastField> forecast_rows() {
   return rows;
 }
 
+std::string forecast_key(const ForecastOptions& options) {
+  ForecastSettings settings;
+  settings.options = options;
+  std::string key;
+  for (const ForecastField& row : forecast_fields()) {
+    const std::string value =
+        io::JsonWriter(io::JsonLayout::compact).value(row.get(settings)).take();
+    key += fmt::format("{} {}\n", row.name, value);
+  }
+  return key;
+}
+
 }  // namespace toto::settings

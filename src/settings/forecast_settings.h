@@ -25,5 +25,8 @@ using ForecastField = Field<ForecastSettings>;
 std::vector<ForecastField> forecast_rows();
 // These rows, with their defaults: forecast_table.cc, which a test build replaces to add one.
 std::span<const ForecastField> forecast_fields();
+// Every option that these rows store, as text: equal for options that give the same forecast, so a
+// new option reaches batches and caches with its row.
+std::string forecast_key(const ForecastOptions& options);
 
 }  // namespace toto::settings

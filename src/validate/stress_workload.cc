@@ -55,7 +55,7 @@ std::vector<StressRequest> mixed_requests(const StressOptions& options, const Mo
   add(fmt::format("a batch of {}", kBatch), batch, {.horizon = 1});
   batch.resize(3);
   add("a sampled batch of 3", std::move(batch),
-      {.horizon = patch + 2, .num_samples = 8, .keep_samples = true});
+      {.horizon = model.facts.first_block() + 2, .num_samples = 8, .keep_samples = true});
   return requests;
 }
 

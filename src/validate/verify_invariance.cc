@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "validate/verify_measure.h"
 
 namespace toto::validate {
@@ -36,7 +37,7 @@ std::size_t num_different(const Bits& a, const Bits& b) {
 
 struct InvarianceWorkload {
   std::vector<Series> series;              // of different lengths and numbers of variates
-  std::array<ForecastOptions, 2> options;  // exact, and sampled beyond the first patch
+  std::array<ForecastOptions, 2> options;  // exact, and sampled beyond the first block
 };
 
 InvarianceWorkload make_workload(const ModelInfo& model, std::uint64_t seed) {
@@ -53,8 +54,10 @@ InvarianceWorkload make_workload(const ModelInfo& model, std::uint64_t seed) {
     work.series.push_back(make_series(id, variates, length, seed));
   }
   work.options[0] = {.horizon = patch, .seed = seed};
-  work.options[1] = {
-      .horizon = patch + 2, .num_samples = large ? 2 : 8, .seed = seed, .keep_samples = true};
+  work.options[1] = {.horizon = model.facts.first_block() + 2,
+                     .num_samples = large ? 2 : 8,
+                     .seed = seed,
+                     .keep_samples = true};
   return work;
 }
 
@@ -117,7 +120,7 @@ class Invariance {
     compare_engines(mode, "threads", std::size(kThreadCounts),
                     [](std::size_t i, EngineOptions& engine) {
                       engine.threads = kThreadCounts[i];
-                      return fmt::format("{} threads", kThreadCounts[i]);
+                      return counted(kThreadCounts[i], "thread");
                     });
   }
 

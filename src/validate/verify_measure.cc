@@ -139,12 +139,12 @@ void run_speed(MeasuredEngine& running, ProductionRun& measured) {
   }
 }
 
-void run_determinism(MeasuredEngine& running, int patch, ProductionRun& measured) {
+void run_determinism(MeasuredEngine& running, const ModelFacts& facts, ProductionRun& measured) {
   const std::uint64_t seed = running.plan.options->seed;
-  const Series series = make_series("runs", 1, 2 * patch - 1, seed);
-  const ForecastOptions exact{.horizon = patch};
+  const Series series = make_series("runs", 1, 2 * facts.patch - 1, seed);
+  const ForecastOptions exact{.horizon = facts.patch};
   const ForecastOptions sampled{
-      .horizon = patch + 1, .num_samples = 2, .seed = seed, .keep_samples = true};
+      .horizon = facts.first_block() + 1, .num_samples = 2, .seed = seed, .keep_samples = true};
   std::vector<std::uint32_t> first;
   for (int run = 0; run < kDeterminismRuns; ++run) {
     std::vector<std::uint32_t> bits;
@@ -234,7 +234,7 @@ void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<ProductionR
     add(run_shapes);
     add(run_speed);
     add([](MeasuredEngine& now, ProductionRun& result) {
-      run_determinism(now, now.runner->model().facts.patch, result);
+      run_determinism(now, now.runner->model().facts, result);
     });
     add([](MeasuredEngine& now, ProductionRun& result) {
       const ModelInfo& model = now.runner->model();

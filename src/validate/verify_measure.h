@@ -40,7 +40,7 @@ struct TracedCase {
 
 // The results of one engine.
 struct ProductionRun {
-  std::string complaint;                // why it failed as a whole; empty: it did not
+  std::string complaint;                // error of the whole run; empty if it succeeded
   std::vector<TracedCase> answers;      // [case]
   std::vector<std::string> bad_shapes;  // sentences about failed or malformed forecasts
   int num_shapes = 0;
@@ -55,15 +55,14 @@ struct ProductionRun {
 
 enum class MeasureExtent { traces, everything };
 
-// Adds the jobs that fill `measured`, errors of the engine included. With `required`, for the
-// engines that others are compared with, a failure to load ends the run.
 struct MeasurePlan {
   const VerifyOptions* options;
   EngineOptions engine;
   std::shared_ptr<const std::vector<ProductionCase>> cases;
   MeasureExtent extent = MeasureExtent::everything;
-  bool required = false;
+  bool required = false;  // others are compared with it: a failure to load ends the run
 };
+// Adds the jobs that fill `measured`, errors of the engine included.
 void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<ProductionRun>& measured,
                       Jobs& jobs);
 

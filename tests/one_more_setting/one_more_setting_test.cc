@@ -53,6 +53,10 @@ TEST_F(OneMoreSettingTest, ArrivesByHttp) {
   EXPECT_THROW(prepared(R"(, "step": 5)"), Error);
 }
 
+TEST_F(OneMoreSettingTest, SeparatesBatchesAndCachedForecasts) {
+  EXPECT_TRUE(has(settings::forecast_key({.horizon = 7}), "steps 7\n"));
+}
+
 // python/bindings_settings.cc hands these to totocpp/_rows.py, for every row of the table.
 TEST_F(OneMoreSettingTest, HasAPythonName) {
   const auto* row = settings::find(settings::forecast_fields(), "steps");

@@ -57,6 +57,31 @@ TEST(SettingsTable, NamesFollowFromTheRow) {
   EXPECT_EQ(find(backtest::spec_fields(), "lag_test")->flag(), "--no-lag-test");
 }
 
+// Batches and cached forecasts are shared by options with equal keys.
+TEST(SettingsTable, EveryForecastOptionIsPartOfTheKey) {
+  using Change = void (*)(ForecastOptions&);
+  const Change changes[] = {
+      [](ForecastOptions& o) { o.horizon = 65; },
+      [](ForecastOptions& o) { o.quantiles.back() = 0.91; },
+      [](ForecastOptions& o) { o.max_context = 4095; },
+      [](ForecastOptions& o) { o.num_samples = 7; },
+      [](ForecastOptions& o) { o.decode = Decode::mean; },
+      [](ForecastOptions& o) { o.missing = Missing::mask; },
+      [](ForecastOptions& o) { o.point = {Point::Kind::quantile, 0.25}; },
+      [](ForecastOptions& o) { o.point = {Point::Kind::quantile_plus_std, 0.25, 0.5}; },
+      [](ForecastOptions& o) { o.seed = std::uint64_t{1} << 63; },
+      [](ForecastOptions& o) { o.independent_streams = true; },
+      [](ForecastOptions& o) { o.keep_samples = true; },
+  };
+  std::set<std::string> keys = {forecast_key({})};
+  EXPECT_EQ(forecast_key({}), *keys.begin());
+  for (const Change& change : changes) {
+    ForecastOptions options;
+    change(options);
+    EXPECT_TRUE(keys.insert(forecast_key(options)).second) << forecast_key(options);
+  }
+}
+
 TEST(SettingsTable, KeysAndVariablesAreUnique) {
   std::set<std::string> names;
   for (const Setting* setting : every_setting()) {

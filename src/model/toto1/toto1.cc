@@ -70,7 +70,7 @@ class Toto1Architecture final : public Architecture {
             {"space-wise", config_.spacewise_every_n_layers < 1
                                ? "no layer"
                                : fmt::format("one layer in {}", config_.spacewise_every_n_layers)},
-            {"head", counted(config_.num_components, "Student-T component") + " a step"}};
+            {"head", counted(config_.num_components, "Student-T component") + " per step"}};
   }
 
   // toto.py: Toto._map_state_dict_keys, towards the names without xFormers: no "model." in front,
@@ -172,7 +172,8 @@ class Toto1Architecture final : public Architecture {
 // A config.json with both keys is one of Toto 1.0.
 constexpr std::array<std::string_view, 2> kKeys = {"embed_dim", "scaler_cls"};
 
-// Toto-Open-Base-1.0, 151,306,080 parameters, and the shape of the bundled model.
+// Toto-Open-Base-1.0 (151,306,080 parameters), and a small shape for tests, not the bundled
+// model's.
 constexpr std::array<ModelPreset, 2> kPresets = {
     {{"base", R"({"patch_size": 64, "stride": 64, "embed_dim": 768, "num_layers": 12,
 "num_heads": 12, "mlp_hidden_dim": 3072, "spacewise_every_n_layers": 12, "spacewise_first": false,
