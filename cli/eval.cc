@@ -190,7 +190,8 @@ void write_plots(const std::string& folder, const eval::EvalReport& report, cons
   }
 }
 
-void write_results(const EvalFlags& flags, const eval::EvalReport& report, const Charts& charts) {
+void write_results(const EvalFlags& flags, eval::EvalReport report, const Charts& charts) {
+  report.warnings = {printed_warnings().begin(), printed_warnings().end()};
   if (flags.report) write_result(*flags.report, page_of(report, charts));
   if (flags.plots) write_plots(*flags.plots, report, charts);
   if (flags.json == "-") {
@@ -240,6 +241,8 @@ int evaluate(EvalFlags flags) {
   eval::EvalReport report{.windows = options.windows,
                           .context = options.forecast.max_context,
                           .samples = options.forecast.num_samples,
+                          .paths = options.forecast.num_paths,
+                          .scale = options.forecast.scale,
                           .missing = std::string(name_of(options.forecast.missing))};
   Charts charts;
   for (Dataset& dataset : datasets) {

@@ -85,7 +85,7 @@ void append_number(std::string& text, float value) {
 class JsonForecastWriter final : public ForecastWriter {
  public:
   JsonForecastWriter(const ForecastHeader& header, TextSink sink)
-      : quantiles_(header.quantiles), out_(std::move(sink)) {
+      : quantiles_(header.quantiles), warnings_(header.warnings), out_(std::move(sink)) {
     json_.begin_object().key("engine");
     write_engine(json_, header.engine);
     json_.field("horizon", header.horizon).key("series").begin_array();
@@ -101,13 +101,15 @@ class JsonForecastWriter final : public ForecastWriter {
         .field("prefill", to_microseconds(timings.prefill))
         .field("decode", to_microseconds(timings.decode))
         .field("total", to_microseconds(timings.total));
-    json_.end_object().end_object();
+    write_texts(json_.end_object(), "warnings", warnings_);
+    json_.end_object();
     out_.add(json_.take());
     out_.flush();
   }
 
  private:
   std::vector<double> quantiles_;
+  std::vector<std::string> warnings_;
   ChunkedText out_;
   io::JsonWriter json_;
 };

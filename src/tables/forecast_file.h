@@ -55,6 +55,7 @@ struct ForecastHeader {
   EngineBlock engine = {};
   int horizon = 0;
   std::vector<double> quantiles = {};  // the levels, in the order of ForecastEntry::quantiles
+  std::vector<std::string> warnings = {};
   // For the terminal table: the text before each id ("AAPL" in "AAPL close: ..."), and the name of
   // the point column; empty: no such column.
   std::string heading = {};

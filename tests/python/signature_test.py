@@ -126,7 +126,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(
             sorted(totocpp.__all__),
             ["Backtest", "Engine", "Forecast", "MaskedTimeseries", "SeriesForecast", "Session", "Toto",
-             "TotoForecastSamples", "TotoForecaster", "TotoPipeline"],
+             "TotoForecastSamples", "TotoForecaster", "TotoPipeline", "TotoWarning"],
         )  # fmt: skip
 
 
