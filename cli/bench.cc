@@ -182,8 +182,9 @@ int bench(const BenchFlags& flags) {
       .field("replans_after_warmup", measured.replans)
       .field("allocations_after_warmup", measured.allocations)
       .field("peak_rss_mb", peak_mb)
-      .field("weights_mb", weights_mb)
-      .end_object();
+      .field("weights_mb", weights_mb);
+  write_texts(json, "warnings", printed_warnings());
+  json.end_object();
 
   const EngineOptions& options = engine.options();
   const std::string text = fmt::format(

@@ -20,6 +20,7 @@
 #include "io/safetensors.h"
 #include "io/sha256.h"
 #include "model/architecture.h"
+#include "tables/series_remarks.h"
 #include "validate/zero_weights.h"
 
 namespace toto::cli {
@@ -64,7 +65,7 @@ Check check_model(const Settings& settings, std::optional<LoadedEngine>& loaded)
                             settings.origin("model"), loaded->model.folder, info.num_parameters,
                             info.weights_sha256);
   // Here and not on stderr as elsewhere: a doctor's findings are its result.
-  std::vector<std::string> warnings = model_warnings(loaded->engine, loaded->model.name);
+  std::vector<std::string> warnings = tables::model_warnings(info, loaded->model.name);
   if (!info.trained) warnings.back() += "; give a trained --model";
   if (!warnings.empty()) check.status = Status::warn;
   check.advice = fmt::format("{}", fmt::join(warnings, "; "));
@@ -269,7 +270,8 @@ int doctor(const Flags& flags, const std::optional<std::string>& json_path) {
     text += fmt::format("{:<4}  {:<16}  {}\n", status, check.name, one_line(check.value));
     if (!check.advice.empty()) text += fmt::format("{:24}{}\n", "", one_line(check.advice));
   }
-  json.end_array().end_object();
+  write_texts(json.end_array(), "warnings", printed_warnings());
+  json.end_object();
   text += passed ? "\nall checks passed\n"
                  : "\nsome checks failed: see the lines that begin with fail\n";
   publish(json_path, json.take(), text);

@@ -191,7 +191,8 @@ void write_plots(const std::string& folder, const eval::EvalReport& report, cons
   }
 }
 
-void write_results(const EvalFlags& flags, const eval::EvalReport& report, const Charts& charts) {
+void write_results(const EvalFlags& flags, eval::EvalReport report, const Charts& charts) {
+  report.warnings = {printed_warnings().begin(), printed_warnings().end()};
   if (flags.report) write_result(*flags.report, page_of(report, charts));
   if (flags.plots) write_plots(*flags.plots, report, charts);
   if (flags.json == "-") {
@@ -241,6 +242,8 @@ int evaluate(EvalFlags flags) {
   eval::EvalReport report{.windows = options.windows,
                           .context = options.forecast.max_context,
                           .samples = options.forecast.num_samples,
+                          .paths = options.forecast.num_paths,
+                          .scale = options.forecast.scale,
                           .missing = std::string(name_of(options.forecast.missing))};
   Charts charts;
   for (Dataset& dataset : datasets) {
@@ -280,8 +283,8 @@ void add_eval(Arguments& arguments) {
       .option("--plots", "FOLDER", flags->plots, "these charts as FOLDER/NAME-best.svg and so on")
       .progress(flags->progress);
   flags->settings.add_all(command, eval_rows());
-  flags->settings.add_all(command, forecast_fields({"context", "samples", "missing", "scale",
-                                                    "columns", "format", "freq"}));
+  flags->settings.add_all(command, forecast_fields({"context", "samples", "paths", "missing",
+                                                    "scale", "columns", "format", "freq"}));
   add_common_options(command, flags->settings);
   command.note(variables_note());
   command.run([flags] { return evaluate(*flags); });

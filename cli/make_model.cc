@@ -118,8 +118,9 @@ int make_model_command(const MakeModelFlags& flags) {
       .field("dtype", io::name_of(type))
       .field("num_parameters", parameters)
       .field("file_bytes", files.total_bytes())
-      .field("weights_sha256", sha256)
-      .end_object();
+      .field("weights_sha256", sha256);
+  write_texts(json, "warnings", printed_warnings());
+  json.end_object();
   publish(flags.json, json.take(),
           fmt::format("{}: {} parameters, {}, seed {}, untrained, {:.1f} MB, sha256 {}\n",
                       one_line(flags.folder), parameters, io::name_of(type), seed,

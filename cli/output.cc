@@ -19,6 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> printed;
+  return printed;
+}
+
 [[noreturn]] void fail_for(const std::string& path, int error) {
   fail(ErrorCode::invalid_argument,
        "{}: cannot be written: {}; choose a file in a folder that can be written", path,
@@ -34,7 +39,12 @@ void print_line(std::string_view sentence) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-void print_warning(std::string_view sentence) { print_line(fmt::format("warning: {}", sentence)); }
+void print_warning(std::string_view sentence) {
+  warnings().push_back(one_line(sentence));
+  print_line(fmt::format("warning: {}", sentence));
+}
+
+std::span<const std::string> printed_warnings() { return warnings(); }
 
 void print_warnings(std::span<const std::string> sentences) {
   for (const std::string& sentence : sentences) print_warning(sentence);

@@ -12,6 +12,8 @@ namespace toto::cli {
 void print_line(std::string_view sentence);     // on stderr, made one line that is safe to print
 void print_warning(std::string_view sentence);  // `warning: ...` on stderr
 void print_warnings(std::span<const std::string> sentences);
+// Every warning printed so far: the "warnings" of a command's JSON.
+std::span<const std::string> printed_warnings();
 
 // A closed pipe (`| head -1`) ends the output silently; any other failure is an Error.
 void write_stdout(std::string_view text);

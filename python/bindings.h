@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,7 +49,12 @@ struct ForecastCall {
   ForecastOptions options;
   nb::object levels;       // a tuple
   nb::object answer_type;  // class of the results: totocpp.SeriesForecast
+  bool context_given = false;
 };
+// What the command says about the series of an answer. Needs no interpreter.
+std::vector<std::string> remarks_on(std::span<const Series> series, const ForecastCall& request,
+                                    const ModelFacts& facts);
+void warn_of(std::span<const std::string> sentences);  // as Python warnings
 void bind_request(nb::module_& module);
 
 // A forecast as Python sees it. Arrays are created on first access and own a reference to the

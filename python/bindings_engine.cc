@@ -72,6 +72,7 @@ nb::list forecast(EngineHandle& handle, const nb::list& batch, const ForecastCal
   std::unique_ptr<Scratch> scratch = handle.take_scratch();
   nb::list answers = answers_to(handle, series, request, has_variates, *scratch);
   handle.give_back(std::move(scratch));
+  warn_of(remarks_on(series, request, handle.model().facts));
   return answers;
 }
 
@@ -84,6 +85,7 @@ nb::object forecast_plain(EngineHandle& handle, nb::handle given, const Forecast
   } else if (kind == Plain::many) {
     answer = answers_to(handle, scratch->series, request, false, *scratch);
   }
+  if (kind != Plain::none) warn_of(remarks_on(scratch->series, request, handle.model().facts));
   handle.give_back(std::move(scratch));
   return answer;
 }

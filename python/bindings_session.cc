@@ -46,6 +46,9 @@ class SessionHandle {
     engine_.forecast_into(std::span(&session, 1), request.options, *scratch);
     std::swap(*answer.forecast, scratch->forecasts.front());
     engine_.give_back(std::move(scratch));
+    warn_of(engine_.run([&](const Engine& engine, auto) {
+      return remarks_on(std::span(&session_->series(), 1), request, engine.model().facts);
+    }));
     return std::move(answer.object);
   }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "bindings.h"
+#include "tables/series_remarks.h"
 
 namespace toto::python {
 namespace {
@@ -92,6 +94,8 @@ ForecastObject restored(const nb::dict& fields) {
   forecast.id = nb::cast<std::string>(fields["id"]);
   forecast.context_length = nb::cast<int>(fields["context_length"]);
   forecast.num_samples = nb::cast<int>(fields["num_samples"]);
+  forecast.num_paths = nb::cast<int>(fields["num_paths"]);
+  forecast.exact_steps = nb::cast<int>(fields["exact_steps"]);
   if (answer.has_variates) {
     forecast.scale = nb::cast<std::vector<double>>(fields["scale"]);
   } else {
@@ -130,11 +134,39 @@ void bind_request(nb::module_& module) {
             ForecastCall call{forecast_options(options), options["quantiles"],
                               std::move(answer_type)};
             call.options.keep_samples = keep_samples;
+            call.context_given = options.contains("context");
             new (self) ForecastCall(std::move(call));
           },
           nb::arg("answer_type"), nb::arg("options"), nb::kw_only(), nb::arg("keep_samples"),
           nb::sig("def __init__(self, answer_type: type[Forecast], "
                   "options: dict[str, typing.Any], *, keep_samples: bool) -> None"));
+}
+
+std::vector<std::string> remarks_on(std::span<const Series> series, const ForecastCall& request,
+                                    const ModelFacts& facts) {
+  tables::SeriesRemarks remarks(request.options, request.context_given);
+  for (const Series& one : series) {
+    if (!one.mask.empty()) continue;  // the caller has decided what counts
+    for (int v = 0; v < one.num_variates; ++v) {
+      std::span<const float> values = std::span(one.values).subspan(v * one.length(), one.length());
+      // A step is dropped only if no variate has a value.
+      while (one.num_variates > 1 && !values.empty() && std::isnan(values.front())) {
+        values = values.subspan(1);
+      }
+      remarks.add(one.id, values);
+    }
+  }
+  std::vector<std::string> sentences = remarks.about_data();
+  for (std::string& sentence : remarks.about_model(facts, request.options)) {
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+void warn_of(std::span<const std::string> sentences) {
+  if (sentences.empty()) return;
+  const nb::object warn = nb::module_::import_("totocpp._warnings").attr("warn");
+  for (const std::string& sentence : sentences) warn(sentence);
 }
 
 NewForecastObject new_forecast_object(const ForecastCall& request, bool has_variates) {
@@ -154,6 +186,9 @@ void bind_forecast(nb::module_& module) {
                    [](const ForecastObject& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples",
                    [](const ForecastObject& self) { return self.forecast->num_samples; })
+      .def_prop_ro("num_paths", [](const ForecastObject& self) { return self.forecast->num_paths; })
+      .def_prop_ro("exact_steps",
+                   [](const ForecastObject& self) { return self.forecast->exact_steps; })
       .def_prop_ro("scale", &scale_of,
                    nb::for_getter(nb::sig("def scale(self) -> float | tuple[float, ...]")))
       .def_prop_rw("mean", &once<&ForecastObject::mean, &per_step<&Forecast::mean>>,

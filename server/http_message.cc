@@ -37,6 +37,13 @@ std::string one_field_json(std::string_view name, std::string_view text) {
   return json.take();
 }
 
+std::string our_json(std::string_view name, std::string_view text) {
+  io::JsonWriter json(io::JsonLayout::compact);
+  write_texts(json.begin_object().field(name, text), "warnings", {});
+  json.end_object();
+  return json.take();
+}
+
 int status_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::invalid_argument:

@@ -56,6 +56,8 @@ inline constexpr std::string_view kTooManyBodies =
 HttpResponse error_response(int status, std::string_view sentence);
 HttpResponse loading_response();  // 503 until the model is loaded
 std::string one_field_json(std::string_view name, std::string_view text);  // {"name": "text"}
+// The same for an answer of our own, which always has "warnings": there are none.
+std::string our_json(std::string_view name, std::string_view text);
 // The HTTP status of an error; the only such mapping.
 int status_of(ErrorCode code) noexcept;
 

@@ -34,6 +34,14 @@ std::vector<std::string> columns_of(const tables::InputData& data, std::string_v
   return names;
 }
 
+// The client knows the file.
+std::vector<std::string> without_file(std::vector<std::string> warnings, const std::string& name) {
+  for (std::string& warning : warnings) {
+    if (warning.starts_with(name + ": ")) warning.erase(0, name.size() + 2);
+  }
+  return warnings;
+}
+
 void write_series(io::JsonWriter& json, const tables::InputSeries& series) {
   const tables::TimeAxis& axis = *series.axis;
   json.begin_object().field("id", series.id);
@@ -83,7 +91,7 @@ std::string series_json(const Json& body, const RequestLimits& limits) {
   json.begin_object().field("format", tables::name_of(data.format));
   json.field("description", data.description);
   write_texts(json, "columns", columns_of(data, csv));
-  write_texts(json, "warnings", data.warnings);
+  write_texts(json, "warnings", without_file(data.warnings, name));
   json.key("series").begin_array();
   for (const tables::InputSeries& series : data.series) write_series(json, series);
   json.end_array().end_object();

@@ -138,7 +138,9 @@ V1Entry read_entry(const Json& value, const std::string& where) {
     end = last_of(*timestamps, entry.input.values.size(), fields.where("timestamps"));
   }
   entry.input.axis = make_axis(start, end, freq, entry.input.values.size(), where);
+  entry.num_dropped = entry.input.values.size();
   drop_leading_missing(entry.input.values);
+  entry.num_dropped -= entry.input.values.size();
   if (future != nullptr) {
     entry.future = values_of(*future, fields.where("future"));
     entry.is_known = true;
@@ -154,11 +156,10 @@ PreparedRequest prepare_v1(const Json& body, const RequestLimits& limits) {
     fail(ErrorCode::invalid_argument, "the request has {} series, expected at most {}",
          items.size(), limits.max_series);
   }
-  prepared.options.seed = limits.seed;
-  take_options(fields, limits, prepared.options);
+  const V1Request request = read_request(fields, limits);
+  prepared.options = request.options;
   const Json* multivariate = fields.take("multivariate");
   const bool together = multivariate != nullptr && flag_of(*multivariate, "multivariate");
-  const bool reports_point = body.find("point") != nullptr;
   fields.finish();
 
   std::vector<V1Entry> entries;
@@ -187,6 +188,10 @@ PreparedRequest prepare_v1(const Json& body, const RequestLimits& limits) {
   }
   prepared.bytes_too_large_here = check_size(limits, shapes, prepared.options);
   if (prepared.bytes_too_large_here > 0) return prepared;
+  tables::SeriesRemarks remarks(request.options, request.context_given);
+  for (const V1Entry& entry : entries) {
+    remarks.add(entry.input.id, entry.input.values, entry.num_dropped);
+  }
   std::vector<std::vector<tables::InputSeries>> reported;
   for (std::size_t i = 0; i < targets.size(); i += width) {
     const auto own = std::span(targets).subspan(i, width);
@@ -198,18 +203,31 @@ PreparedRequest prepare_v1(const Json& body, const RequestLimits& limits) {
       names.push_back({.id = entry->input.id, .values = {}, .axis = entry->input.axis});
     }
   }
-  prepared.write_answer = [names = std::move(reported), options = prepared.options,
-                           reports_point](const ForecastAnswer& answer) {
-    return answer_v1(names, options, reports_point, answer);
+  prepared.write_answer = [names = std::move(reported), request,
+                           remarks = std::move(remarks)](const ForecastAnswer& answer) {
+    return answer_v1(names, request, remarks, answer);
   };
   return prepared;
 }
 
+V1Request read_request(Fields& fields, const RequestLimits& limits) {
+  V1Request request{.reports_point = fields.has("point"), .context_given = fields.has("context")};
+  request.options.seed = limits.seed;
+  take_options(fields, limits, request.options);
+  return request;
+}
+
 HttpResponse answer_v1(const std::vector<std::vector<tables::InputSeries>>& targets,
-                       const ForecastOptions& options, bool reports_point,
+                       const V1Request& request, const tables::SeriesRemarks& remarks,
                        const ForecastAnswer& answer) {
-  tables::ForecastHeader header{
-      .engine = answer.engine, .horizon = options.horizon, .quantiles = options.quantiles};
+  const ForecastOptions& options = request.options;
+  tables::ForecastHeader header{.engine = answer.engine,
+                                .horizon = options.horizon,
+                                .quantiles = options.quantiles,
+                                .warnings = answer.model_warnings};
+  for (auto& sentences : {remarks.about_data(), remarks.about_model(answer.facts, options)}) {
+    header.warnings.insert(header.warnings.end(), sentences.begin(), sentences.end());
+  }
   HttpResponse response;
   const auto writer =
       tables::make_file_writer(tables::OutputFormat::json, std::move(header),
@@ -221,7 +239,7 @@ HttpResponse answer_v1(const std::vector<std::vector<tables::InputSeries>>& targ
       const std::vector<std::string> times = tables::future_timestamps(target, options.horizon);
       tables::ForecastEntry entry =
           tables::make_entry(answer.forecasts[i], static_cast<int>(variate), target.id, times);
-      if (reports_point) {
+      if (request.reports_point) {
         entry.point = std::span(answer.forecasts[i].point).subspan(variate * horizon, horizon);
       }
       writer->add(entry);

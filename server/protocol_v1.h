@@ -11,6 +11,7 @@
 
 #include "request_fields.h"
 #include "tables/series_file.h"
+#include "tables/series_remarks.h"
 
 namespace toto::server {
 
@@ -19,6 +20,7 @@ struct V1Entry {
   tables::InputSeries input = {};
   std::vector<float> future = {};
   bool is_known = false;
+  std::size_t num_dropped = 0;  // missing values before the first one
 };
 V1Entry read_entry(const io::Json& value, const std::string& where);
 
@@ -28,9 +30,18 @@ Series join(std::span<const V1Entry* const> entries, const std::string& id);
 
 PreparedRequest prepare_v1(const io::Json& body, const RequestLimits& limits);
 
-// The command line's JSON. `reports_point`: the request has "point".
+// What a request of the command line's JSON asks for besides its series.
+struct V1Request {
+  ForecastOptions options = {};
+  bool reports_point = false;  // it has "point"
+  bool context_given = false;
+};
+// Takes the options of the table and notes which were given.
+V1Request read_request(Fields& fields, const RequestLimits& limits);
+
+// The command line's JSON, with what is said about the series.
 HttpResponse answer_v1(const std::vector<std::vector<tables::InputSeries>>& targets,
-                       const ForecastOptions& options, bool reports_point,
+                       const V1Request& request, const tables::SeriesRemarks& remarks,
                        const ForecastAnswer& answer);
 
 }  // namespace toto::server

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "settings/forecast_settings.h"
+#include "tables/series_remarks.h"
 #include "workers.h"
 
 namespace toto::server {
@@ -53,6 +54,16 @@ void lower_priority(int nice) {
 
 tables::EngineBlock ActiveEngine::block(std::uint64_t seed) const {
   return tables::describe(*engine, name, seed);
+}
+
+std::vector<std::string> ActiveEngine::model_warnings() const {
+  return tables::model_warnings(engine->model(), name);
+}
+
+void ActiveEngine::describe(std::uint64_t seed, ForecastAnswer& answer) const {
+  answer.engine = block(seed);
+  answer.facts = engine->model().facts;
+  answer.model_warnings = model_warnings();
 }
 
 ModelFacts ActiveEngine::facts() const {
@@ -417,7 +428,6 @@ void Scheduler::forecast_slices(EngineLane& lane, const std::vector<BatchSlice>&
   if (events_.batch) events_.batch(batch.size());
   count_forecasts(lane, static_cast<std::int64_t>(batch.size()));
   const Timings timings = engine.timings();
-  const tables::EngineBlock block = lane.active.block(options.seed);
   std::size_t next = 0;
   for (const BatchSlice& slice : slices) {
     QueuedItem& item = *slice.item;
@@ -429,7 +439,7 @@ void Scheduler::forecast_slices(EngineLane& lane, const std::vector<BatchSlice>&
       item.answer.forecasts.push_back(std::move(lane.answers[next]));
     }
     item.taken += slice.count;
-    item.answer.engine = block;
+    lane.active.describe(options.seed, item.answer);
     item.answer.timings.load = timings.load;
     item.answer.timings.prefill += timings.prefill;
     item.answer.timings.decode += timings.decode;

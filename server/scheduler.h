@@ -26,6 +26,8 @@ struct ForecastAnswer {
   std::vector<Forecast> forecasts = {};  // [series]
   tables::EngineBlock engine = {};
   Timings timings = {};
+  ModelFacts facts = {};
+  std::vector<std::string> model_warnings = {};
 };
 
 // Completion callback: called once on a scheduler thread; must not block. Either an error or an
@@ -49,6 +51,8 @@ struct ActiveEngine {
   std::shared_ptr<const Engine> twin = {};  // of the slow lane, after its first request
   std::int64_t replans() const;             // of all engines so far
   tables::EngineBlock block(std::uint64_t seed) const;
+  std::vector<std::string> model_warnings() const;
+  void describe(std::uint64_t seed, ForecastAnswer& answer) const;  // which engine made it
   ModelFacts facts() const;  // before an engine is loaded those of a patch of one step
 };
 

@@ -17,15 +17,15 @@ using io::Json;
 struct SessionRequest {
   std::vector<float> values = {};       // [variate][point], to append
   std::optional<std::string> end = {};  // time of the last point
-  std::optional<ForecastOptions> options = {};
-  bool reports_point = false;  // the answer has "point"
-  bool opens = false;          // an error closes the session: the client never learns its id
+  std::optional<V1Request> forecast = {};
+  bool opens = false;  // an error closes the session: the client never learns its id
 };
 
 struct SessionAnswer {
   ForecastAnswer forecast = {};
   std::vector<tables::InputSeries> targets = {};  // copies: later appends change their times
   std::string stats_json = {};                    // the answer without a forecast
+  tables::SeriesRemarks remarks = {};
 };
 
 std::string stats_json(const StreamSession& session, const Session& stream) {
@@ -35,8 +35,9 @@ std::string stats_json(const StreamSession& session, const Session& stream) {
   json.field("length", static_cast<std::uint64_t>(session.length));
   json.field("kept", static_cast<std::uint64_t>(stream.series().length()));
   json.field("forecasts", stats.forecasts).field("patches_reused", stats.patches_reused);
-  json.field("patches_computed", stats.patches_computed).end_object();
-  return json.take();
+  json.field("patches_computed", stats.patches_computed);
+  write_texts(json, "warnings", {});
+  return json.end_object().take();
 }
 
 // On an engine thread; returns the number of forecasts made.
@@ -54,41 +55,41 @@ std::int64_t run_session(ServiceState& service, StreamSession& session,
     stream.append(wanted.values);
     session.advance(count, std::move(axes));
   }
-  if (wanted.options) {
-    const Forecast& forecast =
-        answer.forecast.forecasts.emplace_back(stream.forecast(*wanted.options));
-    answer.forecast.engine = active.block(wanted.options->seed);
+  if (wanted.forecast) {
+    const ForecastOptions& options = wanted.forecast->options;
+    const Forecast& forecast = answer.forecast.forecasts.emplace_back(stream.forecast(options));
+    active.describe(options.seed, answer.forecast);
     answer.forecast.timings = active.engine->timings();
+    const Series& history = stream.series();
+    answer.remarks = tables::SeriesRemarks(options, wanted.forecast->context_given);
+    for (std::size_t v = 0; v < session.targets.size(); ++v) {
+      answer.remarks.add(session.targets[v].id,
+                         std::span(history.values).subspan(v * history.length(), history.length()));
+    }
     service.telemetry.forecasts(1);
     service.telemetry.batch(1);
-    service.shadow->offer(stream.series(), *wanted.options, forecast, active);
+    service.shadow->offer(stream.series(), options, forecast, active);
   }
   answer.targets = session.targets;
   answer.stats_json = stats_json(session, stream);
-  return wanted.options ? 1 : 0;
-}
-
-ForecastOptions read_options(Fields& fields, const RequestLimits& limits) {
-  ForecastOptions options;
-  options.seed = limits.seed;
-  take_options(fields, limits, options);
-  return options;
+  return wanted.forecast ? 1 : 0;
 }
 
 // Queues the request in the session's lane; the answer is written by a worker.
 void queue_session(const HttpCallPtr& call, const std::shared_ptr<StreamSession>& session,
                    SessionRequest wanted) {
   ServiceState& service = call->service;
-  if (wanted.options) {
+  if (wanted.forecast) {
+    ForecastOptions& options = wanted.forecast->options;
     const RequestLimits limits = call->limits();
     const SeriesShape shape{.num_variates = session->targets.size()};
     // A series without values is never too large for this thread.
-    std::ignore = check_size(limits, {&shape, 1}, *wanted.options);
-    wanted.options->cancelled = [call] { return call->is_unwanted(); };
+    std::ignore = check_size(limits, {&shape, 1}, options);
+    options.cancelled = [call] { return call->is_unwanted(); };
     const std::size_t appended = wanted.values.size() / shape.num_variates;
     const double length = static_cast<double>(session->length + appended);
-    const double cost = forecast_cost(static_cast<double>(shape.num_variates), length,
-                                      *wanted.options, limits.facts);
+    const double cost =
+        forecast_cost(static_cast<double>(shape.num_variates), length, options, limits.facts);
     if (lane_for_cost(cost) == LaneKind::slow) session->is_slow = true;
   }
   auto answer = std::make_shared<SessionAnswer>();
@@ -102,9 +103,9 @@ void queue_session(const HttpCallPtr& call, const std::shared_ptr<StreamSession>
     call->service.small_bodies.post([call, answer, request, error = std::move(error)] {
       call->guard([&] {
         if (error) return call->send_error(*error);
-        if (!request->options) return call->send_json(std::move(answer->stats_json));
-        call->send(answer_v1({answer->targets}, *request->options, request->reports_point,
-                             answer->forecast));
+        if (!request->forecast) return call->send_json(std::move(answer->stats_json));
+        call->send(
+            answer_v1({answer->targets}, *request->forecast, answer->remarks, answer->forecast));
       });
     });
   };
@@ -140,8 +141,7 @@ void post_append(const HttpCallPtr& call) {
     const Json body = io::parse_json(call->request.body, "the request");
     Fields fields(body, "");
     const std::size_t num_variates = session->targets.size();
-    SessionRequest wanted{.values = read_points(fields.need("values"), num_variates),
-                          .reports_point = body.find("point") != nullptr};
+    SessionRequest wanted{.values = read_points(fields.need("values"), num_variates)};
     const SeriesShape added{.num_variates = num_variates,
                             .length = wanted.values.size() / num_variates};
     if (const std::size_t too_large =
@@ -149,13 +149,13 @@ void post_append(const HttpCallPtr& call) {
       return too_large;
     }
     sessions.reserve(session->id, sizeof(float) * wanted.values.size());
-    ForecastOptions options = read_options(fields, limits);
+    V1Request forecast = read_request(fields, limits);
     if (const Json* end = fields.take("end")) wanted.end = text_of(*end, "end");
     fields.finish();
     if (wanted.end && wanted.values.empty()) {
       fail(ErrorCode::invalid_argument, "end is given without values, expected both");
     }
-    if (body.find("horizon") != nullptr) wanted.options = std::move(options);
+    if (body.find("horizon") != nullptr) wanted.forecast = std::move(forecast);
     queue_session(call, session, std::move(wanted));
     return 0;
   });
@@ -167,17 +167,16 @@ void post_session_forecast(const HttpCallPtr& call) {
     const auto session = call->service.sessions.find(call->path_values[0]);
     const Json body = io::parse_json(call->request.body, "the request");
     Fields fields(body, "");
-    ForecastOptions options = read_options(fields, limits);
+    V1Request forecast = read_request(fields, limits);
     fields.finish();
-    queue_session(call, session,
-                  {.options = std::move(options), .reports_point = body.find("point") != nullptr});
+    queue_session(call, session, {.forecast = std::move(forecast)});
     return 0;
   });
 }
 
 void delete_session(const HttpCallPtr& call) {
   call->service.sessions.close(call->path_values[0]);
-  call->send_json(one_field_json("closed", call->path_values[0]));
+  call->send_json(our_json("closed", call->path_values[0]));
 }
 
 }  // namespace toto::server

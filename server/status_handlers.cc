@@ -56,7 +56,10 @@ std::string status_json(const ServiceState& service) {
   json.field("worst_deviation", shadow.worst_deviation);
   json.field("auto_rollback", service.options.auto_rollback)
       .field("rolled_back", shadow.rolled_back);
-  json.end_object().end_object();
+  json.end_object();
+  write_texts(json, "warnings",
+              now.active.engine ? now.active.model_warnings() : std::vector<std::string>());
+  json.end_object();
   return json.take();
 }
 
@@ -112,7 +115,7 @@ void post_mode(const HttpCallPtr& call) {
       if (error) return call->send_error(*error);
       call->service.shadow->engine_switched(false);
       call->service.event(fmt::format("switched to {} mode by an operator", name_of(mode)));
-      call->send_json(one_field_json("mode", name_of(mode)));
+      call->send_json(our_json("mode", name_of(mode)));
     });
     return 0;
   });

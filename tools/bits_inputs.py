@@ -275,14 +275,14 @@ def _protocols() -> list[Input]:
     grown = ("cli", "http-session", "python-session")
     windows, anomalies = "/v2/cross_validation", "/v2/anomaly_detection"
     return [
-        # Variates with equal ids see each other.
+        # Variates with equal ids see each other. All vary enough for a scale of 1, which TotoForecaster always has.
         tensor("groups/two-groups", "beijing_air.csv", {"horizon": 30, "samples": 8, "series_ids": [[0, 0, 1, 1, 1]]}),
         tensor(
-            "groups/batch", "demand.csv",
-            {"horizon": 12, "samples": 8, "series_ids": [[3, 4, 3], [7, 7, 7]], "batch": 2},
+            "groups/batch", "beijing_air.csv",
+            {"horizon": 12, "samples": 8, "series_ids": [[3, 4, 3, 4, 4], [7, 7, 7, 7, 7]], "batch": 2},
         ),
         tensor("groups/mask", "gaps.csv", {"horizon": 12, "samples": 8, "missing": "mask", "mask": True}),
-        tensor("groups/mean", "demand.csv", {"horizon": 30, "decode": "mean", "series_ids": [[0, 1, 1]]}),
+        tensor("groups/mean", "beijing_air.csv", {"horizon": 30, "decode": "mean", "series_ids": [[0, 1, 1, 0, 1]]}),
         # Sessions give the numbers of one call with the whole series.
         forecast(
             "session/bars", "AAPL.csv", {"horizon": 30, "samples": 10, "seed": 5, **KEPT}, columns=CLOSE, routes=grown

@@ -22,18 +22,15 @@ int forecast(const ForecastFlags& flags) {
 
   ForecastRemarks remarks(request);
   std::vector<ForecastInput> inputs = check_inputs(request, remarks);
-  if (const auto remark = remarks.context()) print_line("note: " + *remark);
-  if (const auto remark = remarks.multivariate()) print_warning(*remark);
-  if (const auto remark = remarks.constant()) print_warning(*remark);
+  print_warnings(remarks.about_data());
   std::size_t num_jobs = 0;
   for (const ForecastInput& input : inputs) num_jobs += input.num_jobs();
 
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(settings);
   print_warnings(loaded.warnings);
-  if (const auto remark = remarks.scale(loaded.engine.model())) print_warning(*remark);
-  if (const auto remark = remarks.mean_path(loaded.engine.model())) print_warning(*remark);
-  if (const auto remark = remarks.sampled(loaded.engine.model())) print_line("note: " + *remark);
+  print_warnings(remarks.about_model(loaded.engine.model()));
+  if (const auto remark = remarks.simulated(loaded.engine.model())) print_line("note: " + *remark);
   ForecastOutputs outputs(request, loaded, inputs.front().heading());
   Timings timings;
   {

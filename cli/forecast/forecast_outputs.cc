@@ -17,6 +17,7 @@ tables::ForecastHeader make_header(const ForecastRequest& request, const LoadedE
   tables::ForecastHeader header{.engine = loaded.block(),
                                 .horizon = request.options.horizon,
                                 .quantiles = request.options.quantiles,
+                                .warnings = {printed_warnings().begin(), printed_warnings().end()},
                                 .heading = heading,
                                 // The mean has a column already.
                                 .point_name = request.options.point.kind == Point::Kind::mean

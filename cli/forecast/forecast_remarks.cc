@@ -1,60 +1,12 @@
 #include "cli/forecast/forecast_remarks.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 
 namespace toto::cli {
-namespace {
-
-std::string and_more(std::string_view id, std::size_t count) {
-  if (count == 1) return fmt::format("the series {}", quoted(id));
-  return fmt::format("the series {} and {} more", quoted(id), count - 1);
-}
-
-// The part of a series that the model sees, without missing values, which change the deviation
-// little.
-double deviation_of(const tables::InputSeries& series, int max_context) {
-  const std::span<const float> values = series.values;
-  const std::size_t length = std::min(values.size(), static_cast<std::size_t>(max_context));
-  double count = 0, mean = 0, squares = 0;
-  for (const float value : values.last(length)) {
-    if (std::isnan(value)) continue;
-    count += 1;
-    const double distance = value - mean;
-    mean += distance / count;
-    squares += distance * (value - mean);
-  }
-  const double deviation = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
-  // One constant, written with the rounding of float32.
-  return deviation > std::abs(mean) * std::numeric_limits<float>::epsilon() ? deviation : 0;
-}
-
-}  // namespace
-
-void ForecastRemarks::add(const tables::InputSeries& series) {
-  const std::size_t length = series.values.size();
-  if (request_.cuts_by_default && length > static_cast<std::size_t>(request_.options.max_context) &&
-      num_cut_++ == 0) {
-    cut_length_ = length;
-    cut_id_ = series.id;
-  }
-  const double deviation = deviation_of(series, request_.options.max_context);
-  if (deviation == 0) {
-    if (num_constant_++ == 0) constant_id_ = series.id;
-    return;
-  }
-  if (deviations_.empty() || deviation < least_) {
-    least_ = deviation;
-    narrowest_id_ = series.id;
-  }
-  deviations_.push_back(deviation);
-}
 
 void ForecastRemarks::add_lone_variate(const tables::InputData& input) {
   if (num_lone_++ > 0) return;
@@ -65,18 +17,7 @@ void ForecastRemarks::add_lone_variate(const tables::InputData& input) {
 
 void ForecastRemarks::merge(ForecastRemarks file,
                             const std::function<std::string(std::string)>& id_of) {
-  if (num_cut_ == 0 && file.num_cut_ > 0) {
-    cut_length_ = file.cut_length_;
-    cut_id_ = id_of(file.cut_id_);
-  }
-  num_cut_ += file.num_cut_;
-  if (!file.deviations_.empty() && (deviations_.empty() || file.least_ < least_)) {
-    least_ = file.least_;
-    narrowest_id_ = id_of(file.narrowest_id_);
-  }
-  if (num_constant_ == 0 && file.num_constant_ > 0) constant_id_ = id_of(file.constant_id_);
-  num_constant_ += file.num_constant_;
-  deviations_.insert(deviations_.end(), file.deviations_.begin(), file.deviations_.end());
+  series_.merge(std::move(file.series_), id_of);
   if (num_lone_ == 0 && file.num_lone_ > 0) {
     lone_file_ = std::move(file.lone_file_);
     lone_id_ = std::move(file.lone_id_);
@@ -86,72 +27,41 @@ void ForecastRemarks::merge(ForecastRemarks file,
 }
 
 // Several files are told apart by the ids.
-std::string ForecastRemarks::about_file() const {
-  return request_.several_files() ? "" : request_.files.front().name() + ": ";
+std::vector<std::string> ForecastRemarks::with_file(std::vector<std::string> sentences) const {
+  if (request_.several_files()) return sentences;
+  for (std::string& sentence : sentences) {
+    sentence = request_.files.front().name() + ": " + sentence;
+  }
+  return sentences;
 }
 
-std::optional<std::string> ForecastRemarks::context() const {
-  if (num_cut_ == 0) return {};
-  return fmt::format("{}the latest {} of {} values are used of {}; --context N uses more",
-                     about_file(), request_.options.max_context, cut_length_,
-                     and_more(cut_id_, num_cut_));
+std::vector<std::string> ForecastRemarks::about_data() const {
+  std::vector<std::string> sentences = with_file(series_.about_data());
+  if (num_lone_ > 0) {
+    sentences.push_back(fmt::format(
+        "--multivariate changes nothing{}: {} has one series, {}, and no other for it to look at{}",
+        num_lone_ == 1 ? "" : fmt::format(" for {} files", num_lone_), lone_file_, quoted(lone_id_),
+        lone_has_columns_ ? "; --columns A,B names the columns to read" : ""));
+  }
+  return sentences;
 }
 
-std::optional<std::string> ForecastRemarks::multivariate() const {
-  if (num_lone_ == 0) return {};
-  return fmt::format(
-      "--multivariate changes nothing{}: {} has one series, {}, and no other for it to look at{}",
-      num_lone_ == 1 ? "" : fmt::format(" for {} files", num_lone_), lone_file_, quoted(lone_id_),
-      lone_has_columns_ ? "; --columns A,B names the columns to read" : "");
+std::vector<std::string> ForecastRemarks::about_model(const ModelInfo& model) const {
+  return with_file(series_.about_model(model.facts, request_.options));
 }
 
-std::optional<std::string> ForecastRemarks::constant() const {
-  if (num_constant_ == 0) return {};
-  return fmt::format(
-      "{}{} {} always the same value: there is nothing to forecast, and the width of the bands is "
-      "the model's guess, not a property of the data",
-      about_file(), and_more(constant_id_, num_constant_), num_constant_ == 1 ? "has" : "have");
-}
-
-std::optional<std::string> ForecastRemarks::sampled(const ModelInfo& model) const {
+std::optional<std::string> ForecastRemarks::simulated(const ModelInfo& model) const {
   const ForecastOptions& options = request_.options;
   const int exact = exact_steps(options, model.facts);
   if (exact == options.horizon || options.num_samples > 0) return {};
-  return fmt::format(
-      "exact up to step {}; later steps come from {} sampled paths: the median is steadier than "
-      "the "
-      "mean, and --samples N draws more",
-      exact, planned_paths(options, model.facts));
-}
-
-std::optional<std::string> ForecastRemarks::mean_path(const ModelInfo& model) const {
-  const ForecastOptions& options = request_.options;
-  const int exact = model.facts.exact_steps(options.horizon);
-  if (!model.facts.can_sample || exact == options.horizon || options.decode != Decode::mean) {
-    return {};
-  }
-  return fmt::format(
-      "--decode mean: from step {} on the bands hold only if the means before them come true, and "
-      "are far too narrow; leave it out for bands to rely on",
-      exact + 1);
-}
-
-std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const {
-  constexpr double kFarBelow = 3;  // of the minimum scale: bands up to three times too wide pass
-  const double scale = request_.options.scale, minimum = model.facts.minimum_scale;
-  if (scale == 0) return {};  // automatic
-  const auto count = static_cast<std::size_t>(
-      std::count_if(deviations_.begin(), deviations_.end(),
-                    [&](double deviation) { return deviation * scale < minimum / kFarBelow; }));
-  if (count == 0) return {};
-  const double least = least_ * scale;
-  return fmt::format(
-      "{}{} {} by little (standard deviation {:.3g}{}), and the model scales no series by less than "
-      "{:.3g}: it sees a flat line, and bands come out up to {:.2g} times too wide; --scale auto "
-      "avoids that",
-      about_file(), and_more(narrowest_id_, count), count == 1 ? "varies" : "vary", least_,
-      scale == 1 ? "" : fmt::format(", times the scale {:g}", scale), minimum,
-      std::hypot(least, minimum) / least);
+  const int paths = planned_paths(options, model.facts);
+  const std::string steps = exact + 1 == options.horizon
+                                ? fmt::format("{} is", exact + 1)
+                                : fmt::format("{} to {} are", exact + 1, options.horizon);
+  const int more = paths < 256 ? 256 : paths < 2000 ? 2000 : std::min(paths, kMaxSamples / 8) * 8;
+  return fmt::format("steps 1 to {} are exact, {} estimated from {} simulated path{}{}", exact,
+                     steps, paths, paths == 1 ? "" : "s",
+                     more > paths ? fmt::format("; --paths {} is smoother", more) : "");
 }
 
 }  // namespace toto::cli

@@ -1,5 +1,5 @@
 // Remarks about a forecast that is correct. Each is at most one sentence per run, whatever the
-// number of series and files.
+// number of series and files. tables/series_remarks.h has those that every route says.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 #include "cli/forecast/forecast_request.h"
 #include "tables/series_file.h"
+#include "tables/series_remarks.h"
 #include "toto/toto.h"
 
 namespace toto::cli {
@@ -17,40 +18,26 @@ namespace toto::cli {
 // Gathered while the input is checked: first for each file alone, then for all of them.
 class ForecastRemarks {
  public:
-  explicit ForecastRemarks(const ForecastRequest& request) : request_(request) {}
+  explicit ForecastRemarks(const ForecastRequest& request)
+      : request_(request), series_(request.options, !request.cuts_by_default) {}
 
-  void add(const tables::InputSeries& series);
+  void add(const tables::InputSeries& series) { series_.add(series.id, series.values); }
   // A file of one variate, where --multivariate was asked for.
   void add_lone_variate(const tables::InputData& input);
   // `id_of`: by which name the answer will call the file's series.
   void merge(ForecastRemarks file, const std::function<std::string(std::string)>& id_of);
 
-  // The default context cut a history.
-  std::optional<std::string> context() const;
-  // --multivariate with a single variate.
-  std::optional<std::string> multivariate() const;
-  // Series of one repeated value.
-  std::optional<std::string> constant() const;
-  // The steps that are exact, and those that are sampled.
-  std::optional<std::string> sampled(const ModelInfo& model) const;
-  // Bands along the mean's path.
-  std::optional<std::string> mean_path(const ModelInfo& model) const;
-  // Series that vary so little, with the --scale asked for, that the model's scaler, which adds a
-  // minimum to every scale, makes flat lines of them. Constant ones are flat in any unit.
-  std::optional<std::string> scale(const ModelInfo& model) const;
+  // Warnings before the model is loaded, and after it.
+  std::vector<std::string> about_data() const;
+  std::vector<std::string> about_model(const ModelInfo& model) const;
+  // A note: the steps that are exact, and those that are estimated.
+  std::optional<std::string> simulated(const ModelInfo& model) const;
 
  private:
-  std::string about_file() const;
+  std::vector<std::string> with_file(std::vector<std::string> sentences) const;
 
   const ForecastRequest& request_;
-  std::size_t num_cut_ = 0;
-  std::size_t cut_length_ = 0;  // of the first that was cut
-  std::string cut_id_;
-  std::size_t num_constant_ = 0;
-  std::string constant_id_;         // of the first
-  std::vector<double> deviations_;  // of all series that vary; the model decides which are small
-  double least_ = 0;                // of them
-  std::string narrowest_id_;
+  tables::SeriesRemarks series_;
   std::size_t num_lone_ = 0;  // files
   std::string lone_file_, lone_id_;
   bool lone_has_columns_ = false;

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/settings/setting_table.h"
 #include "cli/settings/settings_file.h"
+#include "tables/series_remarks.h"
 #include "validate/runner.h"
 
 namespace toto::cli {
@@ -252,11 +253,14 @@ std::vector<settings::ForecastField> forecast_fields(
   return rows;
 }
 
-// A flag asks for paths outright; a variable is only a default, which --decode mean overrides.
+// A flag asks for samples outright; a variable is only a default, which --paths and --decode mean
+// override.
 void read_forecast_settings(const Flags& flags, settings::ForecastSettings& target) {
   const int default_samples = target.options.num_samples;
   read_settings(flags, settings::forecast_fields(), target);
   ForecastOptions& options = target.options;
+  settings::check_paths(options, flags.given("paths"), flags.given("samples"), "--");
+  if (flags.given("paths")) options.num_samples = default_samples;
   if (options.decode != Decode::mean) return;
   if (flags.given("samples")) {
     fail(ErrorCode::invalid_argument,
@@ -270,20 +274,11 @@ void read_forecast_settings(const Flags& flags, settings::ForecastSettings& targ
   }
 }
 
-std::vector<std::string> model_warnings(const Engine& engine, const std::string& name) {
-  std::vector<std::string> warnings = engine.model().warnings;
-  if (!engine.model().trained) {
-    warnings.push_back(fmt::format(
-        "the model {} is untrained: its weights are random and its forecasts meaningless", name));
-  }
-  return warnings;
-}
-
 LoadedEngine load_engine(const Settings& settings) {
   LocatedModel model = locate_model(settings.model);
   Engine engine = Engine::load(model.folder, settings.engine);
   std::vector<std::string> warnings = settings.warnings;
-  for (std::string& warning : model_warnings(engine, model.name)) {
+  for (std::string& warning : tables::model_warnings(engine.model(), model.name)) {
     warnings.push_back(std::move(warning));
   }
   return {.engine = std::move(engine),

@@ -118,7 +118,4 @@ struct LoadedEngine {
 // Finds and loads the model.
 LoadedEngine load_engine(const Settings& settings);
 
-// What was ignored in the model's files, and that it is untrained.
-std::vector<std::string> model_warnings(const Engine& engine, const std::string& name);
-
 }  // namespace toto::cli

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, which would unload our module at their end
 
 from ._native import version as _version
+from ._warnings import TotoWarning
 from .backtest import Backtest
 from .engine import Engine, Session
 from .forecaster import Forecast, MaskedTimeseries, Toto, TotoForecaster
@@ -32,4 +33,5 @@ __all__ = [
     "TotoForecastSamples",
     "TotoForecaster",
     "TotoPipeline",
+    "TotoWarning",
 ]

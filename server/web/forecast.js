@@ -127,14 +127,14 @@ function wanted(series) {
   const outer = levelsOf(Number(byId("outer").value)),
     inner = levelsOf(Number(byId("inner").value));
   const context = Number(byId("context").value);
-  const count = Number.isInteger(context) && context > 0 ? context : kContext;
-  const entry = {id: series.id, values: series.values.slice(-count)};
+  // All of it, as the command reads it: values before the context fill a gap at its beginning.
+  const entry = {id: series.id, values: series.values};
   if (series.freq && series.timestamps)
     Object.assign(entry, {end: series.timestamps.at(-1), freq: series.freq});
   return {
     series: [entry],
     horizon: Number(byId("horizon").value),
-    context,
+    ...(context === kContext ? {} : {context}),
     quantiles: [outer[0], inner[0], inner[1], outer[1]],
   };
 }
@@ -190,7 +190,6 @@ function show(series, answer, elapsed, keepView) {
   };
   chart.setData(data, keepView);
   byId("title").textContent = label;
-  const engine = answer.engine;
   const points = formatValue(forecastOf.context_length, 0);
   const times = `${elapsed.toFixed(0)} ms (engine ${answer.timings_ms.total.toFixed(1)} ms)`;
   byId("subtitle").textContent =
@@ -198,9 +197,7 @@ function show(series, answer, elapsed, keepView) {
   showFigures(data, forecastOf);
   showLegend(bands);
   showTable(data, forecastOf);
-  const warnings = [...state.table.warnings];
-  if (!engine.trained)
-    warnings.push("This model has untrained weights: its forecasts are meaningless.");
+  const warnings = [...state.table.warnings, ...answer.warnings];
   byId("warnings").replaceChildren(...warnings.map(text => element("li", {}, text)));
   for (const id of ["save-csv", "save-svg", "save-png"]) byId(id).disabled = false;
 }

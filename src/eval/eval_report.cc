@@ -155,11 +155,16 @@ void write_json(const EvalReport& report, const tables::TextSink& sink) {
   json.field("stride", report.windows.stride).field("context", report.context);
   json.key("samples");
   report.samples > 0 ? json.value(report.samples) : json.null();
+  json.key("paths");
+  report.samples == 0 ? json.value(report.paths) : json.null();
+  json.key("scale");
+  report.scale == 0 ? json.value("auto") : json.value(report.scale);
   json.field("missing", report.missing);
   json.key("datasets").begin_array();
   for (const DatasetResult& result : report.datasets) write_dataset(json, result, sink);
   json.end_array();
   write_means(json, "geometric_mean", [&](Contender baseline) { return report.overall(baseline); });
+  write_texts(json, "warnings", report.warnings);
   json.end_object();
   sink(json.take());
 }

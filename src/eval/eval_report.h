@@ -15,9 +15,12 @@ namespace toto::eval {
 
 struct EvalReport {
   tables::EngineBlock engine = {};
-  WindowOptions windows = {};                // with the stride filled in
-  int context = 0;                           // most points of history the model sees
-  int samples = 0;                           // sampled paths; 0: exact for the first patch
+  WindowOptions windows = {};  // with the stride filled in
+  int context = 0;             // most points of history the model sees
+  int samples = 0;             // sampled paths; 0: exact for the first patch
+  int paths = 0;               // averaged beyond it, without `samples`
+  double scale = 0;            // 0: automatic
+  std::vector<std::string> warnings = {};
   std::string missing = "ffill";             // treatment of gaps in the history
   std::vector<DatasetResult> datasets = {};  // each with at least one series
 

@@ -29,4 +29,9 @@ std::span<const ForecastField> forecast_fields();
 // new option reaches batches and caches with its row.
 std::string forecast_key(const ForecastOptions& options);
 
+// Error(invalid_argument) if the number of paths was given together with samples or with
+// Decode::mean, which simulates none. `prefix` is how options are written: "--", or nothing.
+void check_paths(const ForecastOptions& options, bool paths_given, bool samples_given,
+                 std::string_view prefix);
+
 }  // namespace toto::settings

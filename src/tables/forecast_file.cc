@@ -41,6 +41,8 @@ void write_values(io::JsonWriter& json, std::string_view name, std::span<const f
 void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
                         std::span<const double> levels) {
   json.field("id", entry.id).field("context_length", entry.context_length);
+  json.field("exact_steps", entry.exact_steps).key("paths");
+  entry.num_paths > 0 ? json.value(entry.num_paths) : json.null();
   json.field("scale", entry.scale);
   if (!entry.timestamps.empty()) json.field("start", entry.timestamps.front());
   json.key("timestamps").begin_array();
@@ -83,7 +85,7 @@ void append_number(std::string& text, float value) {
 class JsonForecastWriter final : public ForecastWriter {
  public:
   JsonForecastWriter(const ForecastHeader& header, TextSink sink)
-      : quantiles_(header.quantiles), out_(std::move(sink)) {
+      : quantiles_(header.quantiles), warnings_(header.warnings), out_(std::move(sink)) {
     json_.begin_object().key("engine");
     write_engine(json_, header.engine);
     json_.field("horizon", header.horizon).key("series").begin_array();
@@ -99,13 +101,15 @@ class JsonForecastWriter final : public ForecastWriter {
         .field("prefill", to_microseconds(timings.prefill))
         .field("decode", to_microseconds(timings.decode))
         .field("total", to_microseconds(timings.total));
-    json_.end_object().end_object();
+    write_texts(json_.end_object(), "warnings", warnings_);
+    json_.end_object();
     out_.add(json_.take());
     out_.flush();
   }
 
  private:
   std::vector<double> quantiles_;
+  std::vector<std::string> warnings_;
   ChunkedText out_;
   io::JsonWriter json_;
 };
@@ -204,6 +208,8 @@ ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view
   };
   ForecastEntry entry{.id = id,
                       .context_length = forecast.context_length,
+                      .exact_steps = forecast.exact_steps,
+                      .num_paths = forecast.num_paths,
                       .scale = forecast.scale.empty() ? 1 : forecast.scale[row],
                       .timestamps = timestamps,
                       .mean = steps(forecast.mean, row),

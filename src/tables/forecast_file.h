@@ -36,6 +36,8 @@ void write_engine(io::JsonWriter& json, const EngineBlock& engine);  // the obje
 struct ForecastEntry {
   std::string_view id = {};
   int context_length = 0;
+  int exact_steps = 0;
+  int num_paths = 0;                                   // 0: none were simulated
   double scale = 1;                                    // Forecast::scale of the variate
   std::span<const std::string> timestamps = {};        // [step]
   std::span<const float> mean = {};                    // [step]
@@ -53,6 +55,7 @@ struct ForecastHeader {
   EngineBlock engine = {};
   int horizon = 0;
   std::vector<double> quantiles = {};  // the levels, in the order of ForecastEntry::quantiles
+  std::vector<std::string> warnings = {};
   // For the terminal table: the text before each id ("AAPL" in "AAPL close: ..."), and the name of
   // the point column; empty: no such column.
   std::string heading = {};

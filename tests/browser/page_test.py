@@ -9,6 +9,8 @@ Exit code 77 (skipped) where there is no chromium.
 import csv
 import datetime
 import io
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -182,6 +184,35 @@ class PageTest(unittest.TestCase):
         self.assertIn(b"AAPL close, next 24 steps", saved["svg"])
         self.assertTrue(saved["png"].startswith(b"\x89PNG"))
         self.check_clean(page)
+
+    def test_a_file_has_the_numbers_and_warnings_of_the_command(self):
+        # 4300 days, and a gap where the context of 4096 begins: an earlier value fills it.
+        first = datetime.date(2010, 1, 1)
+        cells = ["" if 190 <= day < 230 else f"{100 + day % 17 + day / 100:.2f}" for day in range(4300)]
+        lines = [f"{first + datetime.timedelta(day)},{cell}" for day, cell in enumerate(cells)]
+        page = self.open_with_forecast()
+        with tempfile.TemporaryDirectory() as folder:
+            path, answer = Path(folder) / "gap.csv", Path(folder) / "answer.json"
+            path.write_text("date,a\n" + "\n".join(lines) + "\n", encoding="utf-8")
+            words = ["forecast", str(path), "--horizon", "30", "--quantiles", "0.1,0.25,0.75,0.9", "--json", str(answer)]
+            subprocess.run([TOTO, *words], check=True, capture_output=True)
+            command = json.loads(answer.read_text(encoding="utf-8"))
+            self.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+            page.choose("#horizon", "30")
+            page.upload("#file", path)
+            page.wait("document.querySelector('#subtitle').textContent.includes('gap.csv') &&" + FORECAST_SHOWN)
+            page.click("#save-csv")
+            until = time.monotonic() + devtools.PATIENCE
+            while not (saved := Path(folder) / "a_forecast.csv").exists() and time.monotonic() < until:
+                self.browser.pump(0.03)
+            rows = list(csv.DictReader(io.StringIO(saved.read_text(encoding="utf-8"))))
+        series = command["series"][0]
+        self.assertEqual([float(row["mean"]) for row in rows], series["mean"])
+        for level, values in series["quantiles"].items():
+            self.assertEqual([float(row[level]) for row in rows], values, level)
+        shown = page.run("[...document.querySelectorAll('#warnings li')].map(item => item.textContent)")
+        self.assertEqual(shown, [sentence.removeprefix(f"{path}: ") for sentence in command["warnings"]])
+        self.assertEqual(len(shown), 2, "cut and filled")
 
     def test_a_backtest_runs_and_its_report_is_shown(self):
         page = self.open_with_forecast()

@@ -42,13 +42,13 @@ TEST_F(OutputTest, StandardOutputCarriesJsonAlone) {
   const io::Json output = json_of(forecast({"--output", "-"}));
   const io::Json json = json_of(forecast({"--json", "-"}));
   EXPECT_EQ(at(output, "series").array.size(), at(json, "series").array.size());
-  EXPECT_EQ(json_of(forecast({"--json", "-", "--output", "-"})).object.size(), 4u);
+  EXPECT_EQ(json_of(forecast({"--json", "-", "--output", "-"})).object.size(), 5u);
   // Together with a file, both are written; a JSON file leaves the table on stdout.
-  EXPECT_EQ(json_of(forecast({"--json", "-", "--output", "out.csv"})).object.size(), 4u);
+  EXPECT_EQ(json_of(forecast({"--json", "-", "--output", "out.csv"})).object.size(), 5u);
   EXPECT_TRUE(contents_of(path("out.csv")).starts_with("unique_id"));
   const Result table = forecast({"--json", "report.txt"});
   EXPECT_TRUE(has(table.out, "a: 3 steps")) << table.out;
-  EXPECT_EQ(io::parse_json(contents_of(path("report.txt")), "report").object.size(), 4u);
+  EXPECT_EQ(io::parse_json(contents_of(path("report.txt")), "report").object.size(), 5u);
 }
 
 TEST_F(OutputTest, OldFilesSurviveAFailure) {

@@ -75,13 +75,54 @@ TEST_F(RemarksTest, FilesWrittenAreNamed) {
 
 TEST_F(RemarksTest, AHistoryCutByDefaultIsMentionedOnce) {
   hourly("long.csv", 5000, [](int i) { return i % 24; });
-  const std::string note =
-      "note: long.csv: the latest 4096 of 5000 values are used of the series \"x\"; --context N "
+  const std::string cut =
+      "warning: long.csv: the latest 4096 of 5000 values are used of the series \"x\"; --context N "
       "uses more\n";
-  EXPECT_EQ(count(forecast("long.csv").err, note), 1U);
-  EXPECT_FALSE(has(forecast("long.csv", {"--context", "100"}).err, "note:")) << "asked for";
-  EXPECT_FALSE(has(forecast("long.csv", {"--context", "5000"}).err, "note:"));
-  EXPECT_FALSE(has(forecast("in.csv").err, "note:"));
+  EXPECT_EQ(count(forecast("long.csv").err, cut), 1U);
+  EXPECT_FALSE(has(forecast("long.csv", {"--context", "100"}).err, "are used of")) << "asked for";
+  EXPECT_FALSE(has(forecast("long.csv", {"--context", "5000"}).err, "are used of"));
+  EXPECT_FALSE(has(forecast("in.csv").err, "are used of"));
+}
+
+// The JSON of a run has the same sentences.
+TEST_F(RemarksTest, WarningsAreInTheJsonToo) {
+  std::string text = "date,a,b\n";
+  for (int i = 0; i < 40; ++i) {
+    if (i == 20) continue;  // inserted as missing
+    text += fmt::format(
+        "{},{},{}\n", tables::format_time(tables::midnight({.year = 2024}) + i * tables::kDay, {}),
+        i % 7 == 3 ? "" : std::to_string(100 + i), 7);
+  }
+  file("gaps.csv", text);
+  for (const std::string missing : {"ffill", "linear", "mask"}) {
+    const Result result = forecast("gaps.csv", {"--json", "-", "--missing", missing});
+    std::vector<std::string> sentences;
+    const io::Json json = json_of(result);
+    for (const io::Json& sentence : at(json, "warnings").array) {
+      sentences.push_back(sentence.string);
+      EXPECT_EQ(count(result.err, "warning: " + sentence.string + "\n"), 1U) << sentence.string;
+    }
+    EXPECT_EQ(count(result.err, "warning: "), sentences.size()) << result.err;
+    const std::string all = fmt::format("{}", fmt::join(sentences, "\n"));
+    EXPECT_TRUE(has(all, "gaps.csv: absent timestamps are inserted as missing: 1")) << all;
+    EXPECT_TRUE(has(all, "gaps.csv: 8 missing values of the series \"a\" and 1 more are ")) << all;
+    EXPECT_TRUE(has(all, missing == "ffill"    ? "are filled with the previous value"
+                         : missing == "linear" ? "are interpolated"
+                                               : "are ignored"))
+        << all;
+    EXPECT_TRUE(has(all, "gaps.csv: the series \"b\" has always the same value")) << all;
+    EXPECT_TRUE(has(all, "the model untrained is untrained")) << all;
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"bench", "--repeat", "1", "--warmup", "0", "--context", "32",
+                                 "--samples", "1", "--model", "untrained", "--json", "-"},
+        {"eval", "in.csv", "--horizon", "3", "--model", "untrained", "--json", "-"},
+        {"doctor", "--model", "untrained", "--json", "-"},
+        {"make-model", "another", "--config", "mini", "--json", "-"}}) {
+    const Result result = run(words);
+    const io::Json json = io::parse_json(result.out, words[0]);
+    EXPECT_EQ(count(result.err, "warning: "), at(json, "warnings").array.size()) << result.err;
+  }
 }
 
 TEST_F(RemarksTest, BarsAreVariatesOfOneSeries) {
@@ -133,7 +174,9 @@ TEST_F(RemarksTest, SeriesBelowTheModelsScaleAreSaid) {
 }
 
 TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
-  const std::string sampled = "note: exact up to step 24; later steps come from 256 sampled paths";
+  const std::string sampled =
+      "note: steps 1 to 24 are exact, 25 is estimated from 256 simulated paths; --paths 2000 "
+      "is smoother\n";
   const std::string narrow =
       "from step 25 on the bands hold only if the means before them come true";
   const auto bundled = [&](std::vector<std::string> more) {
@@ -143,8 +186,11 @@ TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
     return run(words).err;
   };
   EXPECT_EQ(count(bundled({"--horizon", "25"}), sampled), 1U);
-  EXPECT_FALSE(has(bundled({"--horizon", "24"}), sampled));
-  EXPECT_FALSE(has(bundled({"--horizon", "25", "--samples", "8"}), sampled));
+  EXPECT_EQ(count(bundled({"--horizon", "64", "--paths", "2000"}),
+                  "25 to 64 are estimated from 2000 simulated paths; --paths 16000 is smoother\n"),
+            1U);
+  EXPECT_FALSE(has(bundled({"--horizon", "24"}), "simulated paths"));
+  EXPECT_FALSE(has(bundled({"--horizon", "25", "--samples", "8"}), "simulated paths"));
   EXPECT_EQ(count(bundled({"--horizon", "25", "--decode", "mean"}), narrow), 1U);
   EXPECT_FALSE(has(bundled({"--horizon", "24", "--decode", "mean"}), narrow));
 }

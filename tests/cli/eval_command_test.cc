@@ -60,12 +60,17 @@ TEST_F(EvalTest, JsonHoldsTheWholeContract) {
   const io::Json json = answer({"in.csv", "--horizon", "5", "--windows", "3", "--context", "30"});
   EXPECT_EQ(keys_of(json),
             (std::vector<std::string>{"engine", "horizon", "windows", "stride", "context",
-                                      "samples", "missing", "datasets", "geometric_mean"}));
+                                      "samples", "paths", "scale", "missing", "datasets",
+                                      "geometric_mean", "warnings"}));
+  EXPECT_EQ(at(json, "paths").integer, 256);
+  EXPECT_EQ(at(json, "scale").string, "auto");
   EXPECT_EQ(at(json, "samples").kind, io::Json::Kind::null);
   EXPECT_EQ(at(json, "missing").string, "ffill");
   const io::Json sampled =
-      answer({"in.csv", "--horizon", "5", "--samples", "8", "--missing", "linear"});
+      answer({"in.csv", "--horizon", "5", "--samples", "8", "--missing", "linear", "--scale", "2"});
   EXPECT_EQ(at(sampled, "samples").integer, 8);
+  EXPECT_EQ(at(sampled, "paths").kind, io::Json::Kind::null);
+  EXPECT_EQ(at(sampled, "scale").real, 2);
   EXPECT_EQ(at(sampled, "missing").string, "linear");
   EXPECT_EQ(at(json, "stride").integer, 5);
   EXPECT_EQ(at(json, "context").integer, 30);

@@ -150,7 +150,7 @@ class Forecaster(unittest.TestCase):
                 first = TotoForecaster(toto).forecast(inputs, 3, num_samples=4, use_kv_cache=False)
         uncached = toto.uncached()
         self.assertEqual((uncached.threads, uncached.isa, uncached.dtype), (1, "reference", "f32"))
-        again = uncached.forecast(wave(64), 3, samples=4, seed=7)
+        again = uncached.forecast(wave(64), 3, samples=4, seed=7, scale=1)
         np.testing.assert_array_equal(first.samples[0, 0].T, again.samples)
         exact = Toto.from_pretrained("toto-mini", mode="reference", dtype="f64")
         self.assertEqual(exact.uncached().dtype, "f64")

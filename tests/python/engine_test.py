@@ -80,6 +80,27 @@ class Shapes(unittest.TestCase):
         np.testing.assert_array_equal(trimmed.point, trimmed.quantiles["0.9"])
         self.assertEqual(engine().forecast(wave(), 100, decode="mean").num_samples, 0)
 
+    def test_paths_beyond_the_first_patch(self) -> None:
+        usual = engine().forecast(wave(), 100)
+        self.assertEqual((usual.num_paths, usual.exact_steps), (256, engine().patch_size))
+        self.assertIsNone(usual.samples)
+        np.testing.assert_array_equal(engine().forecast(wave(), 100, paths=256).mean, usual.mean)
+        more = engine().forecast(wave(), 100, paths=700)
+        self.assertEqual(more.num_paths, 700)
+        first = slice(0, engine().patch_size)
+        np.testing.assert_array_equal(more.mean[first], usual.mean[first])
+        self.assertFalse(np.array_equal(more.mean, usual.mean))
+        self.assertEqual(pickle.loads(pickle.dumps(more)).num_paths, 700)
+        self.assertIn("700 paths, not kept", repr(more))
+        sampled = engine().forecast(wave(), 100, samples=20)
+        self.assertEqual((sampled.num_paths, sampled.num_samples, sampled.exact_steps), (0, 20, 0))
+        with self.assertRaisesRegex(ValueError, "paths is 3 and samples is 4, expected one of them"):
+            engine().forecast(wave(), 100, samples=4, paths=3)
+        with self.assertRaisesRegex(ValueError, "paths is 3 but decode mean"):
+            engine().forecast(wave(), 100, decode="mean", paths=3)
+        with self.assertRaisesRegex(ValueError, "paths is 0, expected"):
+            engine().forecast(wave(), 100, paths=0)
+
     def test_small_series_are_scaled_by_a_power_of_two(self) -> None:
         small = (wave() - wave().mean()) * np.float32(2.0**-12)
         factor = 2.0 ** max(0, np.ceil(np.log2(12 * engine().info["minimum_scale"] / small.std(dtype=np.float64))))
@@ -97,6 +118,39 @@ class Shapes(unittest.TestCase):
         session = engine().session(small)
         np.testing.assert_array_equal(session.forecast(100).mean, automatic.mean)
         np.testing.assert_array_equal(session.forecast(100, scale=1).mean, engine().forecast(small, 100, scale=1).mean)
+
+    def test_warnings_are_those_of_the_command(self) -> None:
+        def said(series: Any, **options: Any) -> list[str]:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                engine().forecast(series, 3, **options)
+            self.assertTrue(all(item.category is totocpp.TotoWarning for item in caught))
+            self.assertTrue(all(item.filename == __file__ for item in caught), [item.filename for item in caught])
+            return [str(item.message) for item in caught]
+
+        self.assertEqual(said(wave()), [])
+        gap = wave()
+        gap[[0, 100]] = np.nan
+        expected = [
+            "leading missing values are dropped: 1 of the series",
+            "1 missing value of the series is filled with the previous value; --missing linear interpolates, mask ignores",
+        ]
+        for again in range(2):  # the second call takes the short way
+            self.assertEqual(said(gap), expected, again)
+        (constant,) = said({"a": [7.0] * 40, "b": wave()})
+        self.assertRegex(constant, '^the series "a" has always the same value')
+        long = np.tile(wave(), 10)
+        (cut,) = said(long)
+        self.assertEqual(cut, f"the latest 4096 of {len(long)} values are used of the series; --context N uses more")
+        self.assertEqual(said(long, context=100), [], "asked for")
+        (flat,) = said(wave() / 1000, scale=1)
+        self.assertRegex(flat, "^the series varies by little")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            engine().session([7.0] * 40).forecast(3)
+        self.assertEqual(len(caught), 1)
+        with self.assertWarns(totocpp.TotoWarning):
+            engine().forecast([7.0] * 40, 3)
 
     def test_the_drop_ins_do_not_scale(self) -> None:
         small = (wave() - wave().mean()) * np.float32(2.0**-12)

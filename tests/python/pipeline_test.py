@@ -39,7 +39,7 @@ class Predict(unittest.TestCase):
         self.assertEqual(pipe.predict(wave(), 1, num_samples=32)[0].samples.shape, (32, 1))
         self.assertEqual(pipe.last_run_metadata.keys(), METADATA)
         self.assertEqual(pipe.last_run_metadata["samples_per_batch_requested"], 512)
-        np.testing.assert_array_equal(answer.samples, engine().forecast(wave(), 8, samples=32).samples)
+        np.testing.assert_array_equal(answer.samples, engine().forecast(wave(), 8, samples=32, scale=1).samples)
 
     def test_a_batch_holds_independent_series(self) -> None:
         rows = np.stack([wave(), wave(level=-2), wave(level=30)])
@@ -55,7 +55,7 @@ class Predict(unittest.TestCase):
         long = wave(6000)
         long[:1000] += 5
         whole = pipeline().predict(long, 3, num_samples=4)[0].samples
-        np.testing.assert_array_equal(engine().forecast(long, 3, samples=4, context=6000).samples, whole)
+        np.testing.assert_array_equal(engine().forecast(long, 3, samples=4, context=6000, scale=1).samples, whole)
         self.assertFalse(np.array_equal(pipeline().predict(long, 3, num_samples=4, max_context=512)[0].samples, whole))
 
     def test_seeds(self) -> None:

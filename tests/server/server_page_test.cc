@@ -79,7 +79,9 @@ TEST_F(ServerPage, TablesAreReadAsTheCommandLineReadsThem) {
   ASSERT_EQ(at(first, "timestamps").array.size(), 4u);
   EXPECT_EQ(at(first, "timestamps").array[2].string, "2024-01-03");
   EXPECT_EQ(at(first, "values").array[2].kind, Json::Kind::null);
-  EXPECT_EQ(at(wide, "warnings").array.size(), 2u) << "a gap dropped, a day inserted";
+  ASSERT_EQ(at(wide, "warnings").array.size(), 2u) << "a gap dropped, a day inserted";
+  EXPECT_TRUE(at(wide, "warnings").array[0].string.starts_with("absent timestamps are inserted"))
+      << "without the name of the file";
   EXPECT_EQ(floats(at(at(wide, "series").array[1], "values"))[0], 5) << "leading gaps are dropped";
 
   const std::string bars =
@@ -96,6 +98,36 @@ TEST_F(ServerPage, TablesAreReadAsTheCommandLineReadsThem) {
   EXPECT_EQ(at(at(steps, "series").array[0], "timestamps").array[0].string, "7");
   const Json named = parsed(read("unique_id,ds,y\nx,2024-01,1\nx,2024-02,2\n", R"(, "freq": "M")"));
   EXPECT_EQ(at(named, "format").string, "long");
+}
+
+// The page reads a file by /v1/series and sends all values back: the bits of the command, also
+// where the context begins in a gap that an earlier value fills.
+TEST_F(ServerPage, AFileHasTheSameForecastAsByTheCommand) {
+  start();
+  std::string text = "date,a\n";
+  for (int i = 0; i < 4300; ++i) {
+    const bool gap = i >= 190 && i < 230;  // 4300 - 4096 is 204
+    text += fmt::format(
+        "{},{}\n", tables::format_time(tables::midnight({.year = 2010}) + i * tables::kDay, {}),
+        gap ? "" : fmt::format("{}", 100 + i % 17 + 0.01 * i));
+  }
+  const Json table = parsed(read(text));
+  EXPECT_EQ(at(table, "warnings").array.size(), 0u);
+  const Json& series = at(table, "series").array[0];
+  std::string values;
+  for (const Json& value : at(series, "values").array) {
+    values += (values.empty() ? "" : ",") +
+              (value.kind == Json::Kind::null ? "null" : fmt::format("{}", float(value.real)));
+  }
+  const Json answer = parsed(
+      post("/v1/forecast",
+           fmt::format(R"({{"series": [{{"id": "a", "values": [{}]}}], "horizon": 4}})", values)));
+  io::MemorySource source(text);
+  const tables::InputData data = tables::read_series(source, "a.csv", {});
+  const Forecast right = expected({.id = "a", .values = data.series[0].values}, {.horizon = 4});
+  EXPECT_EQ(floats(at(at(answer, "series").array[0], "mean")), right.mean);
+  EXPECT_EQ(at(at(answer, "series").array[0], "context_length").integer, 4096);
+  ASSERT_GE(at(answer, "warnings").array.size(), 2u);
 }
 
 TEST_F(ServerPage, ErrorsInTablesAreNamed) {

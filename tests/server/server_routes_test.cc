@@ -139,6 +139,55 @@ TEST_F(Routes, EveryProtocolScalesSmallSeries) {
   EXPECT_EQ(at(at(streamed, "series").array[0], "scale").real, automatic.scale[0]);
 }
 
+// What the command says about a series, without the name of a file.
+TEST_F(Routes, WarningsAreThoseOfTheCommand) {
+  const auto warnings = [&](const Json& json) {
+    std::vector<std::string> sentences;
+    for (const Json& sentence : at(json, "warnings").array) {
+      if (sentence.string.find("is untrained") == std::string::npos) {
+        sentences.push_back(sentence.string);
+      }
+    }
+    return sentences;
+  };
+  const auto asked = [&](const std::string& series, const std::string& more = "") {
+    return warnings(parsed(
+        post("/v1/forecast", fmt::format(R"({{"horizon": 3, "series": [{}]{}}})", series, more))));
+  };
+  EXPECT_EQ(asked(R"({"values": [1, 20, 3, 40]})"), std::vector<std::string>{});
+  EXPECT_EQ(asked(R"({"id": "a", "values": [null, null, 1, 20, null, 40]})"),
+            (std::vector<std::string>{
+                "leading missing values are dropped: 2 of the series \"a\"",
+                "1 missing value of the series \"a\" is filled with the previous value; --missing "
+                "linear interpolates, mask ignores"}));
+  const std::vector<std::string> constant =
+      asked(R"({"id": "a", "values": [7, 7, 7]}, {"id": "b", "values": [7, 7]})");
+  ASSERT_EQ(constant.size(), 1u);
+  EXPECT_TRUE(constant[0].starts_with("the series \"a\" and 1 more have always the same value"));
+  const std::vector<std::string> flat =
+      asked(R"({"id": "a", "values": [1, 1.01, 1, 1.02]})", R"(, "scale": 1)");
+  ASSERT_EQ(flat.size(), 1u);
+  EXPECT_TRUE(flat[0].starts_with("the series \"a\" varies by little")) << flat[0];
+  const std::string long_values = values_text(walk(1, 5000).values);
+  const std::string entry = fmt::format(R"({{"id": "a", "values": {}}})", long_values);
+  EXPECT_EQ(asked(entry), std::vector<std::string>{"the latest 4096 of 5000 values are used of the "
+                                                   "series \"a\"; --context N uses more"});
+  EXPECT_EQ(asked(entry, R"(, "context": 100)"), std::vector<std::string>{}) << "asked for";
+
+  const Json opened =
+      parsed(post("/v1/sessions", R"({"series": [{"id": "s", "values": [5, 5, 5]}]})"));
+  EXPECT_EQ(warnings(opened), std::vector<std::string>{});
+  const std::string session = "/v1/sessions/" + at(opened, "session").string;
+  const std::vector<std::string> streamed =
+      warnings(parsed(post(session + "/forecast", R"({"horizon": 3})")));
+  ASSERT_EQ(streamed.size(), 1u);
+  EXPECT_TRUE(streamed[0].starts_with("the series \"s\" has always the same value"));
+  const std::vector<std::string> grown =
+      warnings(parsed(post(session + "/append", R"({"values": [9, 20], "horizon": 3})")));
+  EXPECT_EQ(grown, std::vector<std::string>{});
+  EXPECT_EQ(warnings(parsed(get("/v1/status"))), std::vector<std::string>{});
+}
+
 TEST_F(Routes, BadRequestsGetOneSentence) {
   const auto error = [&](std::string_view body) {
     const Reply reply = post("/v1/forecast", body);
@@ -160,6 +209,10 @@ TEST_F(Routes, BadRequestsGetOneSentence) {
   expect(R"({"series": [{"values": [1]}], "horizon": 0})", "horizon is 0");
   expect(R"({"series": [{"values": [1]}], "horizon": 1000000000})", "100000");
   expect(R"({"series": [{"values": [1]}], "samples": 1000000000})", "samples");
+  expect(R"({"series": [{"values": [1]}], "samples": 8, "paths": 9})",
+         "paths is 9 and samples is 8, expected one of them");
+  expect(R"({"series": [{"values": [1]}], "decode": "mean", "paths": 9})", "paths is 9 but decode");
+  expect(R"({"series": [{"values": [1]}], "paths": 0})", "paths is 0");
   expect(R"({"series": [{"values": [1]}], "scale": 0})", "scale is 0, expected auto, or a finite");
   expect(R"({"series": [{"values": [1]}], "scale": "2"})", "scale is \"2\", expected auto");
   expect(R"({"series": [{"values": [1]}], "scale": 1e39})", "out of float32");

@@ -69,6 +69,7 @@ TEST(SettingsTable, EveryForecastOptionIsPartOfTheKey) {
       [](ForecastOptions& o) { o.missing = Missing::mask; },
       [](ForecastOptions& o) { o.point = {Point::Kind::quantile, 0.25}; },
       [](ForecastOptions& o) { o.point = {Point::Kind::quantile_plus_std, 0.25, 0.5}; },
+      [](ForecastOptions& o) { o.num_paths = 7; },
       [](ForecastOptions& o) { o.scale = 2; },
       [](ForecastOptions& o) { o.seed = std::uint64_t{1} << 63; },
       [](ForecastOptions& o) { o.independent_streams = true; },

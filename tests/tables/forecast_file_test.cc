@@ -45,14 +45,19 @@ struct Example {
                        .replans = 0};
     document.horizon = 3;
     document.quantiles = {0.1, 0.9};
+    document.warnings = {"one", "two"};
     document.series.push_back({.id = "a",
                                .context_length = 512,
+                               .exact_steps = 2,
+                               .scale = 0.5,
                                .timestamps = times,
                                .mean = mean,
                                .median = median,
                                .quantiles = {low, high}});
     document.series.push_back(document.series.front());
     document.series.back().id = second_id_;
+    document.series.back().num_paths = 256;
+    document.series.back().scale = 1;
     document.series.back().point = median;
     document.series.back().samples = samples;
     document.timings = {.load = 1.23456, .prefill = 2, .decode = 0, .total = 3.5};
@@ -107,6 +112,9 @@ TEST(ForecastJson, HasTheDocumentedFieldsInTheirOrder) {
     {
       "id": "a",
       "context_length": 512,
+      "exact_steps": 2,
+      "paths": null,
+      "scale": 0.5,
       "start": "2024-01-01",
       "timestamps": [
         "2024-01-01",
@@ -123,6 +131,9 @@ TEST(ForecastJson, HasTheDocumentedFieldsInTheirOrder) {
     {
       "id": "b,\"x\"",
       "context_length": 512,
+      "exact_steps": 2,
+      "paths": 256,
+      "scale": 1,
       "start": "2024-01-01",
       "timestamps": [
         "2024-01-01",
@@ -147,7 +158,11 @@ TEST(ForecastJson, HasTheDocumentedFieldsInTheirOrder) {
     "prefill": 2,
     "decode": 0,
     "total": 3.5
-  }
+  },
+  "warnings": [
+    "one",
+    "two"
+  ]
 }
 )");
 }
