@@ -239,6 +239,18 @@ TEST(Holding, ConstantPricesLoseTheCosts) {
   }
 }
 
+TEST(Forecasts, ABarThatCannotExistIsIncoherent) {
+  const auto coherent = [](double close, double low, double high, double open) {
+    return is_coherent(make_forecast(close, low, high, open));
+  };
+  EXPECT_TRUE(coherent(101, 95, 105, 100));
+  EXPECT_TRUE(coherent(100, 100, 100, 100)) << "equal prices are possible";
+  EXPECT_FALSE(coherent(101, 100.5, 105, 100)) << "the low is above the open";
+  EXPECT_FALSE(coherent(94, 95, 105, 100)) << "the close is below the low";
+  EXPECT_FALSE(coherent(106, 95, 105, 100));
+  EXPECT_FALSE(coherent(101, 95, 105, 107)) << "the open is above the high";
+}
+
 // ------------------------------------------------------------------------------------ round trips
 
 TEST(RoundTrip, EntryTakeprofitFillsOnlyStrictlyThroughItsPrice) {
