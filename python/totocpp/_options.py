@@ -23,6 +23,7 @@ class ForecastOptions(TypedDict, total=False):
     known_future: Any
     decode: str
     missing: str
+    scale: float | str
     point: str
     ids: Sequence[str] | None
     independent_streams: bool

@@ -34,6 +34,7 @@ enum class Type {
   time,    // text, or a whole number such as 20240131
   names,   // a list of texts, or one text with commas
   levels,  // a list of numbers inside (0, 1), or one text with commas
+  factor,  // a finite number above 0, or "auto"
 };
 
 // Where a setting can be given.
