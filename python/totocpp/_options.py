@@ -18,6 +18,7 @@ class ForecastOptions(TypedDict, total=False):
 
     quantiles: Sequence[float]
     samples: int | None
+    paths: int | None
     seed: int | None
     context: int | None
     known_future: Any
