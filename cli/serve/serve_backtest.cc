@@ -1,6 +1,7 @@
 #include "cli/serve/serve_backtest.h"
 
 #include <set>
+#include <span>
 #include <utility>
 
 #include "backtest/backtest_run.h"
@@ -11,23 +12,25 @@
 namespace toto::cli {
 namespace {
 
-std::vector<tables::Bars> read_symbols(const io::Json& value) {
+tables::BarFiles read_symbols(const io::Json& value) {
   const server::Fields check(value, "csv");
-  std::vector<tables::Bars> all;
+  tables::BarFiles all;
   std::set<std::string> symbols;
   for (const io::Json::Member& member : value.object) {
     const std::string text = server::text_of(member.second, check.where(member.first));
     io::MemorySource source(text);
-    for (tables::Bars& bars : tables::read_bars(source, check.where(member.first), member.first)) {
+    const std::size_t before = all.bars.size();
+    tables::add_bars(source, check.where(member.first), member.first, all);
+    for (tables::Bars& bars : std::span(all.bars).subspan(before)) {
       if (!symbols.insert(bars.symbol).second) {
         fail(ErrorCode::invalid_argument, "{} has the symbol {}, which csv has already",
              check.where(member.first), quoted(bars.symbol));
       }
       bars.file = member.first;  // results use the names of the request
-      all.push_back(std::move(bars));
     }
   }
-  if (all.empty()) {
+  tables::require_bars(all);
+  if (all.bars.empty()) {
     fail(ErrorCode::invalid_argument,
          "csv has no symbol, expected {{\"AAPL\": \"date,open,...\"}}");
   }
@@ -62,12 +65,12 @@ backtest::BacktestSpec read_settings(const io::Json* value, const server::Active
 server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveEngine& active,
                                      std::uint64_t seed, const std::function<bool()>& cancelled) {
   server::Fields fields(body, "");
-  std::vector<tables::Bars> bars = read_symbols(fields.need("csv"));
+  tables::BarFiles data = read_symbols(fields.need("csv"));
   backtest::BacktestSpec spec = read_settings(fields.take("settings"), active, seed);
   fields.finish();
   spec.data.clear();
-  for (const tables::Bars& symbol : bars) spec.data.push_back(symbol.symbol);
-  const auto prepared = backtest::prepare(std::move(spec), std::move(bars));
+  for (const tables::Bars& symbol : data.bars) spec.data.push_back(symbol.symbol);
+  const auto prepared = backtest::prepare(std::move(spec), std::move(data));
   prepared.require_symbols();
   backtest::BacktestRun run =
       backtest::run(prepared, *active.engine, active.name, {.cancelled = cancelled});

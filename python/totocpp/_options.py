@@ -40,7 +40,7 @@ class BacktestSettings(TypedDict, total=False):
     decision_lag: int
     context: int
     transform: str
-    return_scale: float
+    scale: float | str
     point: str | None
     samples: int | None
     asset: str
@@ -50,7 +50,7 @@ class BacktestSettings(TypedDict, total=False):
     tune_offsets: bool
     fill: str
     fee_bps: float | None
-    slippage_bps: float
+    slippage_bps: float | None
     borrow_apr: float
     prove_no_lookahead: bool
     lag_test: bool
