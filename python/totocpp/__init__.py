@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, which would unload our module at their end
 
 from ._native import version as _version
-from .backtest import Backtest
+from .backtest import Backtest, Signal
 from .engine import Engine, Session
 from .forecaster import Forecast, MaskedTimeseries, Toto, TotoForecaster
 from .forecasts import SeriesForecast
@@ -28,6 +28,7 @@ __all__ = [
     "MaskedTimeseries",
     "SeriesForecast",
     "Session",
+    "Signal",
     "Toto",
     "TotoForecastSamples",
     "TotoForecaster",

@@ -29,12 +29,11 @@ class ForecastOptions(TypedDict, total=False):
     keep_samples: bool | None
 
 
-class BacktestSettings(TypedDict, total=False):
-    """Of Engine.backtest, the options of `toto backtest`."""
+class SignalSettings(TypedDict, total=False):
+    """Of Engine.signal, the options of `toto signal`."""
 
     windows: int | None
     start: Any  # text, a date or a time
-    end: Any
     decision_lag: int
     context: int
     transform: str
@@ -50,7 +49,13 @@ class BacktestSettings(TypedDict, total=False):
     fee_bps: float | None
     slippage_bps: float
     borrow_apr: float
+    seed: int | None
+
+
+class BacktestSettings(SignalSettings, total=False):
+    """Of Engine.backtest, the options of `toto backtest`."""
+
+    end: Any
     prove_no_lookahead: bool
     lag_test: bool
-    seed: int | None
     report: bool

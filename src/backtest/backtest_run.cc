@@ -8,6 +8,7 @@
 
 #include "backtest/backtest_report.h"
 #include "backtest/forecast_source.h"
+#include "backtest/signal.h"
 #include "base/error.h"
 
 namespace toto::backtest {
@@ -37,20 +38,30 @@ class BacktestRunner {
  public:
   BacktestRunner(const BacktestSpec& spec, const Engine& engine, const RunHooks& hooks,
                  BacktestRun& run)
-      : spec_(spec), engine_(engine), hooks_(hooks), run_(run) {}
+      : spec_(spec),
+        engine_(engine),
+        hooks_(hooks),
+        run_(run),
+        cache_(make_cache(options_for(spec.lag))) {}
 
-  std::vector<SymbolResult> walk(const RunPlan& plan, std::size_t lag, std::string_view job) {
-    SourceOptions options = options_for(lag);
+  // With the lag of the run.
+  std::vector<SymbolResult> walk(const RunPlan& plan) {
+    return walk(plan, options_for(spec_.lag), cache_, "forecast");
+  }
+  std::vector<SymbolResult> walk_with_lag(const RunPlan& plan, std::size_t lag) {
+    const SourceOptions options = options_for(lag);
+    ForecastCache cache = make_cache(options);
+    return walk(plan, options, cache, "decision lag");
+  }
+
+  // After walk() all forecasts but those of the coming bars are in the cache.
+  std::vector<SymbolSignal> signals(std::span<const SymbolPlan> plans, std::string_view job) {
+    SourceOptions options = options_for(spec_.lag);
     options.progress = progress(job, "forecasts");
-    ForecastCache cache = hooks_.cache_folder.empty()
-                              ? ForecastCache()
-                              : ForecastCache(hooks_.cache_folder, cache_setting(engine_, options));
-    EngineSource source(engine_, options, cache);
-    auto forecasts = forecast_all(plan.symbols, source);
-    if (!cache.problem().empty()) run_.warnings.push_back(cache.problem());
-    run_.num_forecasts += source.num_computed();
-    if (run_.work.empty()) run_.work = described_work(source);
-    return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
+    EngineSource source(engine_, options, cache_);
+    auto signals = signals_of(plans, spec_.strategies, source);
+    finish(source, cache_);
+    return signals;
   }
 
   LookaheadCheck prove() {
@@ -65,6 +76,26 @@ class BacktestRunner {
   }
 
  private:
+  std::vector<SymbolResult> walk(const RunPlan& plan, SourceOptions options, ForecastCache& cache,
+                                 std::string_view job) {
+    options.progress = progress(job, "forecasts");
+    EngineSource source(engine_, options, cache);
+    auto forecasts = forecast_all(plan.symbols, source);
+    finish(source, cache);
+    if (run_.work.empty()) run_.work = described_work(source);
+    return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
+  }
+  void finish(const EngineSource& source, const ForecastCache& cache) {
+    const std::string& problem = cache.problem();
+    if (!problem.empty() && std::ranges::find(run_.warnings, problem) == run_.warnings.end()) {
+      run_.warnings.push_back(problem);
+    }
+    run_.num_forecasts += source.num_computed();
+  }
+  ForecastCache make_cache(const SourceOptions& options) const {
+    if (hooks_.cache_folder.empty()) return {};
+    return {hooks_.cache_folder, cache_setting(engine_, options)};
+  }
   SourceOptions options_for(std::size_t lag) const {
     SourceOptions options = source_options(spec_, lag);
     options.reuse_prefixes = hooks_.reuse_prefixes;
@@ -79,6 +110,7 @@ class BacktestRunner {
   const Engine& engine_;
   const RunHooks& hooks_;
   BacktestRun& run_;
+  ForecastCache cache_;  // of the forecasts with the lag of the run
 };
 
 }  // namespace
@@ -121,7 +153,7 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   const BacktestSpec& spec = prepared.spec;
   BacktestRun run;
   BacktestRunner runner(spec, engine, hooks, run);
-  run.results = runner.walk(prepared.plan, spec.lag, "forecast");
+  run.results = runner.walk(prepared.plan);
   run.lookahead = runner.prove();
   // The same run with another decision lag: an edge that one bar of delay destroys is not real.
   std::vector<SymbolResult> other_results;
@@ -129,7 +161,7 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   other.lag = spec.lag == 1 ? 2 : 1;
   const bool lag_test = spec.lag_test && hooks.report;
   if (lag_test) {
-    other_results = runner.walk(plan_run(prepared.bars, other), other.lag, "decision lag");
+    other_results = runner.walk_with_lag(plan_run(prepared.bars, other), other.lag);
   }
   const tables::EngineBlock block = tables::describe(engine, model, spec.seed);
   run.results_json = results_json(run.results, block, spec, prepared.files);
@@ -144,6 +176,19 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
                                    .other_results = other_results});
   }
   return run;
+}
+
+SignalRun run_signal(const PreparedBacktest& prepared, const Engine& engine,
+                     const std::string& model, const RunHooks& hooks) {
+  BacktestRun run;
+  SignalRun result;
+  BacktestRunner runner(prepared.spec, engine, hooks, run);
+  result.signals = runner.signals(prepared.plan.symbols, "forecast");
+  result.num_forecasts = run.num_forecasts;
+  result.warnings = std::move(run.warnings);
+  result.json =
+      signal_json(result.signals, tables::describe(engine, model, prepared.spec.seed), prepared);
+  return result;
 }
 
 std::span<const RunFile> run_files() noexcept { return kFiles; }

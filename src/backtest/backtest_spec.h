@@ -75,6 +75,10 @@ using SpecField = settings::Field<BacktestSpec>;
 // In the order of results.json.
 std::span<const SpecField> spec_fields();
 
+// Whether a signal has this setting too: not those of the proof, of the report, and of a period
+// that ends before the coming bar.
+bool is_of_signal(std::string_view name) noexcept;
+
 // A value as it was given; text is read as what the field's type asks for.
 struct GivenSetting {
   const SpecField* field;
@@ -89,6 +93,9 @@ using GivenSettings = std::vector<GivenSetting>;
 GivenSettings settings_of(const io::Json& object, const std::string& where, ErrorCode code);
 // Lines of `name = value`; `#` begins a comment line. Error(corrupt_file) with the line.
 GivenSettings settings_of_lines(std::string_view text, const std::string& path);
+
+// Error for a setting that a signal does not have.
+void require_signal_settings(const GivenSettings& settings);
 
 // Adds the settings of `lower` that `settings` does not have. Bounds and windows belong together:
 // one of them in `settings` hides all of `lower`.
