@@ -433,6 +433,80 @@ TEST_F(BacktestTest, OddDataIsReportedAndEscaped) {
   EXPECT_FALSE(has(report, "<b>X"));
 }
 
+// ----------------------------------------------------------------------------------------- signal
+
+class SignalTest : public BacktestTest {
+ protected:
+  Result signal(std::vector<std::string> more) {
+    more.insert(more.begin(), "signal");
+    return run(more, {{"TOTO_CACHE_DIR", path("cache")}});
+  }
+};
+
+TEST_F(SignalTest, PrintsWhatEachStrategyOrders) {
+  bars("AAA.csv", 120, 1);
+  const Result result = signal({"AAA.csv", "--windows", "12"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "AAA, stock: for 2024-06-17, decided after 2024-06-14"))
+      << result.out;
+  EXPECT_TRUE(has(result.out, "probability of a higher close")) << result.out;
+  EXPECT_TRUE(has(result.out, "maxdiff-alwayson")) << result.out;
+  EXPECT_TRUE(has(result.out, "market at the open")) << result.out;
+  EXPECT_TRUE(has(result.out, "The close is predicted at")) << "no line is cut: " << result.out;
+  const Result json = signal({"AAA.csv", "--windows", "12", "--json", "-"});
+  const io::Json tree = io::parse_json(json.out, "signal");
+  EXPECT_EQ(at(at(at(tree, "symbols"), "AAA"), "strategies").object.size(), 9u);
+  EXPECT_EQ(at(tree, "warnings").array.size(), 0u);
+  const Result some = signal({"AAA.csv", "--strategies", "simple", "--windows", "12"});
+  EXPECT_TRUE(has(some.out, "simple"));
+  EXPECT_FALSE(has(some.out, "maxdiff"));
+}
+
+// The file grows by a bar: the backtest of its last bar decides as the signal did.
+TEST_F(SignalTest, ABacktestWithTheBarAppendedHasTheSameForecasts) {
+  bars("all/AAA.csv", 121, 1);
+  const std::string text = contents_of(path("all/AAA.csv"));
+  file("AAA.csv", text.substr(0, text.rfind('\n', text.size() - 2) + 1));
+  const Result early = signal({"AAA.csv", "--windows", "12", "--json", "-"});
+  ASSERT_EQ(early.exit_code, 0) << early.err;
+  const Result later = backtest({"all/AAA.csv", "--windows", "12", "--output-dir", "out"});
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  const io::Json tree = io::parse_json(early.out, "signal");
+  const io::Json& symbol = at(at(tree, "symbols"), "AAA");
+  const std::string forecasts = written("out", "forecasts.csv");
+  for (const char* target : {"close", "high", "low"}) {
+    const io::Json& band = at(at(symbol, "forecast"), target);
+    const std::string row = fmt::format("AAA,{},{},{},{},{},", at(symbol, "last_time").string,
+                                        at(symbol, "target_time").string, target,
+                                        at(band, "point").real, at(band, "0.1").real);
+    EXPECT_TRUE(has(forecasts, row)) << row;
+  }
+}
+
+TEST_F(SignalTest, BadRequestsAndBadDataAreRefusedAsInTheBacktest) {
+  bars("AAA.csv", 120, 1);
+  EXPECT_EQ(signal({}).exit_code, 2);
+  EXPECT_TRUE(has(signal({}).err, "toto signal --help")) << signal({}).err;
+  EXPECT_EQ(signal({"AAA.csv", "--to", "2024-03-01"}).exit_code, 2);
+  EXPECT_EQ(signal({"AAA.csv", "--no-lag-test"}).exit_code, 2);
+  EXPECT_EQ(signal({"AAA.csv", "--strategies", "luck"}).exit_code, 2);
+  EXPECT_EQ(signal({"none.csv"}).exit_code, 3);
+  file("bad.csv", "date,open,high,low,close\n2024-01-01,1,1,1,x\n");
+  const Result bad = signal({"AAA.csv", "bad.csv"});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_TRUE(has(bad.err, "bad.csv: line 2")) << bad.err;
+  EXPECT_EQ(bad.out, "");
+  bars("short.csv", 20, 2);
+  const Result some = signal({"AAA.csv", "short.csv", "--windows", "12"});
+  EXPECT_EQ(some.exit_code, 3);
+  EXPECT_TRUE(has(some.err, "short has too little history")) << some.err;
+  EXPECT_TRUE(has(some.out, "AAA, stock")) << some.out;
+  file("run.conf", "windows = 12\nlag_test = off\nstrategies = simple\n");
+  const Result settings = signal({"AAA.csv", "--settings", "run.conf"});
+  EXPECT_EQ(settings.exit_code, 0) << settings.err;
+  EXPECT_FALSE(has(settings.out, "maxdiff")) << settings.out;
+}
+
 // ---------------------------------------------------------------------------------------- compare
 
 class CompareTest : public BacktestTest {
