@@ -42,14 +42,15 @@ backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSp
   return backtest::read_spec(given, std::move(engine));
 }
 
-std::vector<tables::Bars> bars_of(const std::vector<std::string>& files,
-                                  const std::vector<BarTable>& tables) {
+tables::BarFiles bars_of(const std::vector<std::string>& files,
+                         const std::vector<BarTable>& tables) {
   if (tables.empty()) return tables::read_all_bars(files);
-  std::vector<tables::Bars> all;
+  tables::BarFiles all;
   for (const auto& [name, symbol, bytes] : tables) {
     io::MemorySource source(std::string_view(bytes.c_str(), bytes.size()));
-    std::ranges::move(tables::read_bars(source, name, symbol), std::back_inserter(all));
+    tables::add_bars(source, name, symbol, all);
   }
+  tables::require_bars(all);
   return all;
 }
 

@@ -36,9 +36,11 @@ std::string_view name_of(Type type) {
     case Type::names:
       return "names";
     case Type::levels:
+      return "levels";
+    case Type::factor:
       break;
   }
-  return "levels";
+  return "factor";
 }
 
 nb::object object_of(const Json& value) {

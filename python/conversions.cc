@@ -60,6 +60,15 @@ std::optional<Array> samples(const ForecastObject& answer) {
   return array_of<3>(answer, forecast.samples, {variates, paths, horizon}, 0);
 }
 
+// A number, or a tuple of one per variate.
+nb::object scale_of(const ForecastObject& answer) {
+  const std::vector<double>& scale = answer.forecast->scale;
+  if (!answer.has_variates) return nb::float_(scale.empty() ? 1.0 : scale.front());
+  nb::list factors;
+  for (const double factor : scale) factors.append(factor);
+  return nb::tuple(factors);
+}
+
 // The array of kMake, created once.
 template <nb::object ForecastObject::* kKept, auto kMake>
 nb::object once(ForecastObject& answer) {
@@ -83,6 +92,11 @@ ForecastObject restored(const nb::dict& fields) {
   forecast.id = nb::cast<std::string>(fields["id"]);
   forecast.context_length = nb::cast<int>(fields["context_length"]);
   forecast.num_samples = nb::cast<int>(fields["num_samples"]);
+  if (answer.has_variates) {
+    forecast.scale = nb::cast<std::vector<double>>(fields["scale"]);
+  } else {
+    forecast.scale = {nb::cast<double>(fields["scale"])};
+  }
   forecast.num_variates = answer.has_variates ? static_cast<int>(mean.shape(0)) : 1;
   forecast.horizon = static_cast<int>(mean.shape(mean.ndim() - 1));
   forecast.mean = copied<float>(mean);
@@ -140,6 +154,8 @@ void bind_forecast(nb::module_& module) {
                    [](const ForecastObject& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples",
                    [](const ForecastObject& self) { return self.forecast->num_samples; })
+      .def_prop_ro("scale", &scale_of,
+                   nb::for_getter(nb::sig("def scale(self) -> float | tuple[float, ...]")))
       .def_prop_rw("mean", &once<&ForecastObject::mean, &per_step<&Forecast::mean>>,
                    &replace<&ForecastObject::mean>,
                    nb::for_getter(nb::sig("def mean(self) -> numpy.typing.NDArray[numpy.float32]")),

@@ -14,6 +14,7 @@ std::size_t floats_held(const Forecast& forecast) {
 
 void empty(Forecast& forecast) {
   forecast.id.clear();
+  forecast.scale.clear();
   forecast.num_variates = forecast.horizon = forecast.context_length = forecast.num_samples = 0;
   for (auto* const values : {&forecast.mean, &forecast.median, &forecast.point, &forecast.quantiles,
                              &forecast.samples}) {

@@ -42,9 +42,9 @@ int compare(const BacktestFlags& flags) {
   const io::Json b = backtest::read_results(path_b);
   const backtest::RunComparison comparison = backtest::compare(a, b, path_a, path_b);
   for (const backtest::ComparedStrategy& item : comparison.strategies) {
-    if (item.verdict != backtest::ComparedStrategy::Verdict::warn) continue;
+    if (item.verdict != backtest::Verdict::warn) continue;
     print_warning(fmt::format("{} {}: total return is {:.4f} in A and {:.4f} in B", item.symbol,
-                              item.strategy, item.return_a, item.return_b));
+                              item.strategy, item.total_return.a, item.total_return.b));
   }
   publish(flags.json, backtest::comparison_json(comparison), backtest::comparison_text(comparison));
   if (comparison.strategies.empty()) print_line("error: there is nothing to compare");

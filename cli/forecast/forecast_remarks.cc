@@ -138,17 +138,20 @@ std::optional<std::string> ForecastRemarks::mean_path(const ModelInfo& model) co
 
 std::optional<std::string> ForecastRemarks::scale(const ModelInfo& model) const {
   constexpr double kFarBelow = 3;  // of the minimum scale: bands up to three times too wide pass
-  const auto count = static_cast<std::size_t>(std::count_if(
-      deviations_.begin(), deviations_.end(),
-      [&](double deviation) { return deviation < model.facts.minimum_scale / kFarBelow; }));
+  const double scale = request_.options.scale, minimum = model.facts.minimum_scale;
+  if (scale == 0) return {};  // automatic
+  const auto count = static_cast<std::size_t>(
+      std::count_if(deviations_.begin(), deviations_.end(),
+                    [&](double deviation) { return deviation * scale < minimum / kFarBelow; }));
   if (count == 0) return {};
-  const double factor = std::hypot(least_, model.facts.minimum_scale) / least_;
+  const double least = least_ * scale;
   return fmt::format(
-      "{}{} {} by little (standard deviation {:.3g}), and the model scales no series by less than "
-      "{:.3g}: it sees a flat line, and bands come out up to {:.2g} times too wide; multiply the "
-      "values by {:g}, and divide the forecast by it",
+      "{}{} {} by little (standard deviation {:.3g}{}), and the model scales no series by less than "
+      "{:.3g}: it sees a flat line, and bands come out up to {:.2g} times too wide; --scale auto "
+      "avoids that",
       about_file(), and_more(narrowest_id_, count), count == 1 ? "varies" : "vary", least_,
-      model.facts.minimum_scale, factor, std::pow(10.0, std::ceil(-std::log10(least_))));
+      scale == 1 ? "" : fmt::format(", times the scale {:g}", scale), minimum,
+      std::hypot(least, minimum) / least);
 }
 
 }  // namespace toto::cli

@@ -35,8 +35,8 @@ class ForecastRemarks {
   std::optional<std::string> sampled(const ModelInfo& model) const;
   // Bands along the mean's path.
   std::optional<std::string> mean_path(const ModelInfo& model) const;
-  // Series that vary so little that the model's scaler, which adds a minimum to every scale, makes
-  // flat lines of them. Constant ones are flat in any unit.
+  // Series that vary so little, with the --scale asked for, that the model's scaler, which adds a
+  // minimum to every scale, makes flat lines of them. Constant ones are flat in any unit.
   std::optional<std::string> scale(const ModelInfo& model) const;
 
  private:

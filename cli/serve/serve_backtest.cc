@@ -1,6 +1,7 @@
 #include "cli/serve/serve_backtest.h"
 
 #include <set>
+#include <span>
 #include <utility>
 
 #include "backtest/backtest_run.h"
@@ -12,23 +13,25 @@
 namespace toto::cli {
 namespace {
 
-std::vector<tables::Bars> read_symbols(const io::Json& value) {
+tables::BarFiles read_symbols(const io::Json& value) {
   const server::Fields check(value, "csv");
-  std::vector<tables::Bars> all;
+  tables::BarFiles all;
   std::set<std::string> symbols;
   for (const io::Json::Member& member : value.object) {
     const std::string text = server::text_of(member.second, check.where(member.first));
     io::MemorySource source(text);
-    for (tables::Bars& bars : tables::read_bars(source, check.where(member.first), member.first)) {
+    const std::size_t before = all.bars.size();
+    tables::add_bars(source, check.where(member.first), member.first, all);
+    for (tables::Bars& bars : std::span(all.bars).subspan(before)) {
       if (!symbols.insert(bars.symbol).second) {
         fail(ErrorCode::invalid_argument, "{} has the symbol {}, which csv has already",
              check.where(member.first), quoted(bars.symbol));
       }
       bars.file = member.first;  // results use the names of the request
-      all.push_back(std::move(bars));
     }
   }
-  if (all.empty()) {
+  tables::require_bars(all);
+  if (all.bars.empty()) {
     fail(ErrorCode::invalid_argument,
          "csv has no symbol, expected {{\"AAPL\": \"date,open,...\"}}");
   }
@@ -62,7 +65,7 @@ backtest::BacktestSpec read_settings(const io::Json* value, const server::Active
 }
 
 struct ReadBody {
-  std::vector<tables::Bars> bars;
+  tables::BarFiles data;
   backtest::BacktestSpec spec;
 };
 
@@ -73,7 +76,7 @@ ReadBody read_body(const io::Json& body, const server::ActiveEngine& active, std
                 read_settings(fields.take("settings"), active, seed, job)};
   fields.finish();
   read.spec.data.clear();
-  for (const tables::Bars& symbol : read.bars) read.spec.data.push_back(symbol.symbol);
+  for (const tables::Bars& symbol : read.data.bars) read.spec.data.push_back(symbol.symbol);
   return read;
 }
 
@@ -81,8 +84,8 @@ ReadBody read_body(const io::Json& body, const server::ActiveEngine& active, std
 
 server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveEngine& active,
                                      std::uint64_t seed, const std::function<bool()>& cancelled) {
-  auto [bars, spec] = read_body(body, active, seed, Job::backtest);
-  const auto prepared = backtest::prepare(std::move(spec), std::move(bars));
+  auto [data, spec] = read_body(body, active, seed, Job::backtest);
+  const auto prepared = backtest::prepare(std::move(spec), std::move(data));
   prepared.require_symbols();
   backtest::BacktestRun run =
       backtest::run(prepared, *active.engine, active.name, {.cancelled = cancelled});
@@ -92,8 +95,8 @@ server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveE
 
 server::SignalAnswer serve_signal(const io::Json& body, const server::ActiveEngine& active,
                                   std::uint64_t seed, const std::function<bool()>& cancelled) {
-  auto [bars, spec] = read_body(body, active, seed, Job::signal);
-  const auto prepared = backtest::prepare_signal(std::move(spec), std::move(bars));
+  auto [data, spec] = read_body(body, active, seed, Job::signal);
+  const auto prepared = backtest::prepare_signal(std::move(spec), std::move(data));
   prepared.require_symbols();
   backtest::SignalRun run =
       backtest::run_signal(prepared, *active.engine, active.name, {.cancelled = cancelled});

@@ -125,6 +125,10 @@ struct ForecastOptions {
   Decode decode = Decode::sample;
   Missing missing = Missing::ffill;
   Point point = {};
+  // Each variate's values are multiplied by this before the network, and its answers divided by it.
+  // 0: a power of two per variate, the smallest that lets it vary by kLeastScales smallest scales
+  // of the model (1 for most series, whose bits then do not change). See Forecast::scale.
+  double scale = 0;
   std::uint64_t seed = 0;
   bool independent_streams = false;  // also key the random numbers by the series' id
   bool keep_samples = false;         // fill Forecast::samples
@@ -136,6 +140,9 @@ struct ForecastOptions {
 inline constexpr int kMaxHorizon = 100'000;
 inline constexpr int kMaxSamples = 1'000'000;
 inline constexpr int kDefaultPaths = 256;
+// The automatic scale makes the standard deviation of a variate's context at least this many times
+// ModelFacts::minimum_scale.
+inline constexpr double kLeastScales = 12;
 
 // ------------------------------------------------------------------------------------------ data
 
@@ -166,6 +173,7 @@ struct Forecast {
   std::vector<float> quantiles;  // [quantile][variate][step], in the order of the options
   std::vector<float> samples;    // [variate][sample][step], with keep_samples
   int num_samples = 0;           // paths drawn; 0 when everything was exact
+  std::vector<double> scale;     // [variate], the factor of ForecastOptions::scale
 };
 
 // One array of numbers with a name.
@@ -201,7 +209,8 @@ struct ModelFacts {
   std::vector<double> levels = {};  // native quantile levels; empty: every level is exact
   bool can_sample = false;  // samples are paths through time; false: independent draws of each step
   // Smallest scale: the model sees (value - mean) / scale with a scale of at least this. A series
-  // that varies by much less looks flat to it and gets bands that are too wide.
+  // that varies by much less looks flat to it and gets bands that are too wide, unless it is
+  // multiplied first (ForecastOptions::scale).
   double minimum_scale = 0;
   int max_patches = 0;                    // context and horizon together
   std::size_t cache_bytes_per_patch = 0;  // keys and values of one variate

@@ -23,6 +23,7 @@ class ForecastOptions(TypedDict, total=False):
     known_future: Any
     decode: str
     missing: str
+    scale: float | str
     point: str
     ids: Sequence[str] | None
     independent_streams: bool
@@ -37,7 +38,6 @@ class SignalSettings(TypedDict, total=False):
     decision_lag: int
     context: int
     transform: str
-    return_scale: float
     point: str | None
     samples: int | None
     asset: str
@@ -47,7 +47,7 @@ class SignalSettings(TypedDict, total=False):
     tune_offsets: bool
     fill: str
     fee_bps: float | None
-    slippage_bps: float
+    slippage_bps: float | None
     borrow_apr: float
     seed: int | None
 

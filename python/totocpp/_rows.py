@@ -15,7 +15,7 @@ class Row(NamedTuple):
     """One setting."""
 
     name: str
-    type: str  # toggle, whole, decimal, bytes, text, time, names or levels
+    type: str  # toggle, whole, decimal, bytes, text, time, names, levels or factor
     nullable: bool
     is_keyword: bool  # of Engine.from_pretrained, Engine.forecast or Engine.backtest
     low: float
@@ -51,6 +51,21 @@ def _decimal(row: Row, value: Any) -> float:
     return number
 
 
+def _factor(row: Row, value: Any) -> float | str:
+    if value == "auto":
+        return "auto"
+    expected = 'expected "auto", or a finite number above 0'
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{row.name} is {value!r}, {expected}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise ValueError(f"{row.name} is {value}, {expected}")
+    return number
+
+
 def checked(row: Row, value: Any) -> Any:
     """The value in the row's type: bool, int, float, text or a list of texts. Other rules are the library's."""
     if row.type == "toggle":
@@ -61,6 +76,8 @@ def checked(row: Row, value: Any) -> Any:
         return whole_number(row.name, value, int(row.low), row.most)
     if row.type == "decimal":
         return _decimal(row, value)
+    if row.type == "factor":
+        return _factor(row, value)
     if row.type == "text":
         return text_of(row.name, value)
     if isinstance(value, str) or not isinstance(value, Iterable):

@@ -45,6 +45,7 @@ DEFAULT_HORIZON: int = FORECAST["horizon"].default
 DEFAULT_QUANTILES: tuple[float, ...] = FORECAST["quantiles"].default
 DEFAULT_DECODE: str = FORECAST["decode"].default
 DEFAULT_MISSING: str = FORECAST["missing"].default
+DEFAULT_SCALE: str = FORECAST["scale"].default
 DEFAULT_POINT: str = FORECAST["point"].default
 MAX_HORIZON = FORECAST["horizon"].most
 MAX_SAMPLES = FORECAST["samples"].most
@@ -83,6 +84,7 @@ class AskedForecast(NamedTuple):
     context: Any = None
     decode: Any = DEFAULT_DECODE
     missing: Any = DEFAULT_MISSING
+    scale: Any = DEFAULT_SCALE
     point: Any = DEFAULT_POINT
     independent_streams: Any = False
     keep_samples: Any = None
@@ -97,6 +99,7 @@ def _request(
     context: int | None,
     decode: str,
     missing: str,
+    scale: float | str,
     point: str,
     independent_streams: bool,
     keep_samples: bool | None,
@@ -113,6 +116,7 @@ def _request(
         "context": context,
         "decode": decode,
         "missing": missing,
+        "scale": scale,
         "point": point,
         "seed": seed,
         "independent_streams": independent_streams,
@@ -290,6 +294,7 @@ class Engine:
         known_future: Any = None,
         decode: str = DEFAULT_DECODE,
         missing: str = DEFAULT_MISSING,
+        scale: float | str = DEFAULT_SCALE,
         point: str = DEFAULT_POINT,
         ids: Sequence[str] | None = None,
         independent_streams: bool = False,
@@ -305,14 +310,15 @@ class Engine:
         the latest ones. known_future: the future of the last variates, [exogenous, horizon] or a
         table with one column each. quantiles: levels inside (0, 1). seed: random seed. decode:
         "sample", or "mean" for one path beyond the first patch. missing: "ffill", "linear" or "mask".
-        point: the statistic in `.point`. ids: names of the series. independent_streams: separate random
+        scale: factor of the values before the model, undone in the answer; "auto" multiplies series that
+        vary too little for the model by a power of two. point: the statistic in `.point`. ids: names of the series. independent_streams: separate random
         numbers per series, by id or position; without it all series share one stream (common random
         numbers), and samples of different series must not be added up. keep_samples=False: use the
         samples but do not keep them.
         """
         # The fields of AskedForecast. Only a plain tuple: after a forecast even the code of a named tuple
         # must be read from memory, which takes 10 us.
-        key = (horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples)
+        key = (horizon, quantiles, samples, seed, context, decode, missing, scale, point, independent_streams, keep_samples)
         if not multivariate and ids is None and known_future is None and not independent_streams:
             answer = self._native.forecast_again(series, key)
             if answer is not None:
@@ -365,6 +371,7 @@ class Engine:
         context: int | None = None,
         decode: str = DEFAULT_DECODE,
         missing: str = DEFAULT_MISSING,
+        scale: float | str = DEFAULT_SCALE,
         independent_streams: bool = False,
     ) -> list[SeriesForecast]:
         """forecast() for series with masks and group ids; arrays keep their variate axis."""
@@ -376,6 +383,7 @@ class Engine:
             context=context,
             decode=decode,
             missing=missing,
+            scale=scale,
             independent_streams=independent_streams,
         )
         batch = _with_positions_as_ids(batch) if independent_streams else batch
@@ -565,13 +573,14 @@ class Session:
         context: int | None = None,
         decode: str = DEFAULT_DECODE,
         missing: str = DEFAULT_MISSING,
+        scale: float | str = DEFAULT_SCALE,
         point: str = DEFAULT_POINT,
         independent_streams: bool = False,
         keep_samples: bool | None = None,
     ) -> SeriesForecast:
         """As Engine.forecast."""
         asked = AskedForecast(
-            horizon, quantiles, samples, seed, context, decode, missing, point, independent_streams, keep_samples
+            horizon, quantiles, samples, seed, context, decode, missing, scale, point, independent_streams, keep_samples
         )  # fmt: skip
         forecast: SeriesForecast = self._native.forecast(self._engine._request(asked), self._multivariate)
         return forecast

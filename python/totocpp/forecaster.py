@@ -306,6 +306,7 @@ class TotoForecaster:
             seed=seed,
             quantiles=(),
             context=MAX_CONTEXT,
+            scale=1.0,  # as PyTorch
             decode="sample" if num_samples is not None else "mean",
             independent_streams=independent_streams,
         )

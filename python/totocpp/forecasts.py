@@ -27,7 +27,7 @@ else:
 
 
 # The properties that pickle and copy store.
-_STATE = ("id", "context_length", "num_samples", "levels", "mean", "median", "point", "level_values", "samples")
+_STATE = ("id", "context_length", "num_samples", "scale", "levels", "mean", "median", "point", "level_values", "samples")
 
 
 class SeriesForecast(_Base):
@@ -42,6 +42,7 @@ class SeriesForecast(_Base):
     id: str
     context_length: int  # points of history used
     num_samples: int  # sampled paths; 0 if everything is exact
+    scale: float | tuple[float, ...]  # factor of the values before the model; one per variate if there are several
     mean: Float32
     median: Float32
     point: Float32  # see `point=` of forecast(); the mean by default

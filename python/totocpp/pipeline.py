@@ -311,6 +311,7 @@ class TotoPipeline:
             seed=seed,
             context=MAX_CONTEXT if max_context is None else max_context,
             missing=missing,
+            scale=1.0,  # as PyTorch
             independent_streams=independent_streams,
         )
         usual = not multivariate and ids is None and not independent_streams

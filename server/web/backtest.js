@@ -34,12 +34,10 @@ function settings() {
     ["windows", "windows"],
     ["fee", "fee_bps"],
     ["slippage", "slippage_bps"],
-    ["scale", "return_scale"],
   ]) {
     const text = byId(id).value.trim();
     if (text !== "") wanted[name] = Number(text);
   }
-  if (wanted.transform === "price") delete wanted.return_scale;
   return wanted;
 }
 

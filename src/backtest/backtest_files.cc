@@ -33,6 +33,12 @@ void write_metrics(JsonWriter& json, const TradingMetrics& metrics) {
       .field("average_trade", metrics.average_trade)
       .field("fees_paid", metrics.fees_paid)
       .field("ambiguous_bars", count(metrics.ambiguous_bars))
+      .field("beta", metrics.beta)
+      .field("alpha", metrics.alpha)
+      .field("information_ratio", metrics.information_ratio)
+      .field("probabilistic_sharpe", metrics.probabilistic_sharpe)
+      .field("var_95", metrics.var_95)
+      .field("cvar_95", metrics.cvar_95)
       .end_object();
 }
 
@@ -103,12 +109,16 @@ Moment moment_of(const tables::Bars& bars, std::size_t bar) {
 }  // namespace
 
 std::string results_json(std::span<const SymbolResult> results, const tables::EngineBlock& engine,
-                         const BacktestSpec& spec, std::span<const DataFile> files) {
+                         const BacktestSpec& spec, std::span<const std::string> warnings,
+                         std::span<const DataFile> files) {
   JsonWriter json;
   json.begin_object().field("schema_version", kSchemaVersion);
   json.key("engine");
   tables::write_engine(json, engine);
   json.field("settings", write_spec(spec));
+  json.key("warnings").begin_array();
+  for (const std::string& warning : warnings) json.value(warning);
+  json.end_array();
   json.key("data");
   write_data_files(json, files);
   json.key("universe");
@@ -116,8 +126,12 @@ std::string results_json(std::span<const SymbolResult> results, const tables::En
   json.key("symbols").begin_object();
   for (const SymbolResult& result : results) {
     json.key(result.plan.bars->symbol).begin_object();
-    json.field("asset", name_of(result.plan.rules.asset));
-    json.field("bars_per_year", result.plan.bars_per_year);
+    const SymbolPlan& plan = result.plan;
+    json.field("asset", name_of(plan.rules.asset))
+        .field("incoherent_bars", static_cast<std::uint64_t>(result.incoherent_bars))
+        .field("bars_per_year", plan.bars_per_year)
+        .field("first_target", plan.bars->time_text(plan.first))
+        .field("last_target", plan.bars->time_text(plan.first + plan.count - 1));
     json.key("strategies").begin_object();
     for (const StrategyResult& strategy : result.strategies) {
       json.key(strategy.strategy->name);

@@ -15,9 +15,11 @@ inline constexpr int kSchemaVersion = 1;
 
 using tables::TextSink;
 
-// `files` are the files the run was made from. A run can be repeated from "settings".
+// `warnings` are those about settings and data, `files` the files the run was made from. A run can
+// be repeated from "settings".
 std::string results_json(std::span<const SymbolResult> results, const tables::EngineBlock& engine,
-                         const BacktestSpec& spec, std::span<const DataFile> files);
+                         const BacktestSpec& spec, std::span<const std::string> warnings,
+                         std::span<const DataFile> files);
 
 // `symbol,decision_time,target_time,target,point,0.1,...,0.9,actual`, in prices.
 void write_forecasts(std::span<const SymbolResult> results, const TextSink& sink);

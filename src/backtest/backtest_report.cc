@@ -146,17 +146,19 @@ std::string rules_section(const ReportInput& input) {
       fmt::format(
           "A decision after the close of bar t is about bar t + {} and uses no row after t.",
           spec.lag),
-      fmt::format("The network sees the {} of each price{}; it was run by toto.cpp {}, model {} "
-                  "({}), mode {}, {}, seed {}.",
-                  spec.transform == Transform::price ? "history" : "history of changes",
-                  spec.return_scale == 1 ? "" : fmt::format(", times {}", spec.return_scale),
+      fmt::format("The network sees {}; it was run by toto.cpp {}, model {} ({}), mode {}, {}, "
+                  "seed {}.",
+                  spec.transform == Transform::price
+                      ? "the history of each price"
+                      : "the change of each price from the close a decision lag before it",
                   input.engine.version, input.engine.model,
                   input.engine.trained ? "trained" : "untrained", input.engine.mode,
                   input.engine.dtype, input.engine.seed),
-      fmt::format("Fills at the open happen at {}; slippage of a market fill is {} bps, the fee "
-                  "per side {}, borrowing costs {} per year.",
-                  spec.fill_at_close ? "the close before" : "the open", spec.slippage_bps,
-                  spec.fee_bps ? fmt::format("{} bps", *spec.fee_bps) : "5 bps (crypto 15 bps)",
+      fmt::format("Fills at the open happen at {}; slippage of a market fill is {}, the fee per "
+                  "side {}, borrowing costs {} per year.",
+                  spec.fill_at_close ? "the close before" : "the open",
+                  spec.slippage_bps ? fmt::format("{} bps", *spec.slippage_bps) : "5 bps (fx 0.5)",
+                  spec.fee_bps ? fmt::format("{} bps", *spec.fee_bps) : "5 bps (crypto 15, fx 0.5)",
                   percent(spec.borrow_apr).substr(1)),
       fmt::format("Bars per year, the basis of annual figures: {}.",
                   fmt::join(calendar_lines(input.results), "; ")),
@@ -221,18 +223,20 @@ std::string lookahead_sentence(const LookaheadCheck& check) {
 
 std::vector<std::string> calendar_lines(std::span<const SymbolResult> results) {
   constexpr std::size_t kNamed = 8;
-  std::map<std::pair<double, tables::Asset>, std::vector<std::string>> groups;
+  std::map<std::tuple<double, tables::Asset, std::string_view>, std::vector<std::string>> groups;
   for (const SymbolResult& result : results) {
-    groups[{result.plan.bars_per_year, result.plan.rules.asset}].push_back(
-        one_line(result.plan.bars->symbol));
+    const SymbolPlan& plan = result.plan;
+    groups[{plan.bars_per_year, plan.rules.asset, plan.asset_reason}].push_back(
+        one_line(plan.bars->symbol));
   }
   std::vector<std::string> lines;
   for (auto& [key, symbols] : groups) {
     const std::size_t more = symbols.size() > kNamed ? symbols.size() - kNamed : 0;
     symbols.resize(symbols.size() - more);
-    lines.push_back(fmt::format("{}{}: {}, {:g} bars per year", fmt::join(symbols, ", "),
-                                more > 0 ? fmt::format(" and {} more", more) : "",
-                                name_of(key.second), key.first));
+    const auto& [year, asset, reason] = key;
+    lines.push_back(fmt::format("{}{}: {} ({}), {:g} bars per year", fmt::join(symbols, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "", name_of(asset),
+                                reason, year));
   }
   return lines;
 }

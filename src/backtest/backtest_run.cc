@@ -136,14 +136,16 @@ void BacktestRun::require_proof() const {
   fail(ErrorCode::internal, "the no-lookahead proof failed: {}", lookahead.first_difference);
 }
 
-PreparedBacktest prepare(BacktestSpec spec, std::vector<tables::Bars> bars,
+PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,
                          std::span<const DataFile> earlier, const std::string& origin) {
   PreparedBacktest prepared;
   prepared.spec = std::move(spec);
-  prepared.bars = std::move(bars);
+  prepared.bars = std::move(data.bars);
   prepared.plan = plan_run(prepared.bars, prepared.spec);
   prepared.files = data_files(prepared.bars);
   prepared.notes = data_changes(earlier, prepared.files, origin);
+  std::ranges::move(data.notes, std::back_inserter(prepared.notes));
+  std::ranges::copy(prepared.plan.notes, std::back_inserter(prepared.notes));
   std::ranges::move(notes_on(prepared.bars, prepared.spec), std::back_inserter(prepared.notes));
   return prepared;
 }
@@ -161,10 +163,10 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   other.lag = spec.lag == 1 ? 2 : 1;
   const bool lag_test = spec.lag_test && hooks.report;
   if (lag_test) {
-    other_results = runner.walk_with_lag(plan_run(prepared.bars, other), other.lag);
+    other_results = runner.walk_with_lag(with_lag(prepared.plan, other), other.lag);
   }
   const tables::EngineBlock block = tables::describe(engine, model, spec.seed);
-  run.results_json = results_json(run.results, block, spec, prepared.files);
+  run.results_json = results_json(run.results, block, spec, prepared.warnings(), prepared.files);
   if (hooks.report) {
     run.report_html = report_html({.results = run.results,
                                    .engine = block,

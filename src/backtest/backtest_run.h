@@ -33,7 +33,7 @@ struct PreparedBacktest {
 
 // `earlier` are the data files of the run that is repeated, `origin` the path of its results.json;
 // both may be empty. Error(corrupt_file) for changes of price beyond float32.
-PreparedBacktest prepare(BacktestSpec spec, std::vector<tables::Bars> bars,
+PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,
                          std::span<const DataFile> earlier = {}, const std::string& origin = {});
 
 using ProgressTo = std::function<void(std::size_t done, std::size_t total)>;

@@ -45,13 +45,6 @@ void check_together(const GivenSettings& settings, const BacktestSpec& spec) {
     fail(from->code, "{} is {} and {} is {}, expected {} first", from->origin,
          quoted(spec.from->text), to->origin, quoted(spec.to->text), from->origin);
   }
-  const GivenSetting* scale = find_given(settings, "return_scale");
-  const GivenSetting* transform = find_given(settings, "transform");
-  if (scale != nullptr && transform != nullptr && spec.return_scale != 1 &&
-      spec.transform == Transform::price) {
-    fail(scale->code, "{} is {} with {} price, expected pct or log: prices are not scaled",
-         scale->origin, spec.return_scale, transform->origin);
-  }
 }
 
 GivenSetting given_setting(std::string_view name, Json value, const std::string& where,

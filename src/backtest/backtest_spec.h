@@ -36,15 +36,12 @@ std::vector<const Strategy*> every_strategy();
 // Everything that changes the results. The defaults here are the only ones.
 struct BacktestSpec {
   std::vector<std::string> data = {};  // files, folders or names of tables
-  int windows = 50;                    // target bars from the end, unless a bound is given
+  // Target bars from the end, unless a bound is given; none: see kDefaultWindows.
+  std::optional<int> windows = {};
   std::optional<TimeBound> from = {}, to = {};
   std::size_t lag = 1;
   int context = ForecastOptions().max_context;  // points of history used at most
   Transform transform = Transform::pct;
-  // Changes (pct, log) are multiplied by it for the network, and its answers divided by it. Toto's
-  // scaler has a smallest scale of about 0.3: daily changes look flat as fractions, but not as
-  // percents (100).
-  double return_scale = 1;
   std::optional<Point> point = {};           // none: median, with samples trimmed_mean_10
   int samples = 0;                           // 0: exact
   std::optional<tables::Asset> asset = {};   // none: detected
@@ -53,8 +50,7 @@ struct BacktestSpec {
   double ci_multiplier = 1;
   bool tune_offsets = false;
   bool fill_at_close = false;
-  std::optional<double> fee_bps = {};  // none: 5 for stocks, 15 for crypto
-  double slippage_bps = 5;
+  std::optional<double> fee_bps = {}, slippage_bps = {};  // none: see usual_costs()
   double borrow_apr = 0;
   bool prove_no_lookahead = false;
   bool lag_test = true;  // the report compares with another decision lag
@@ -70,6 +66,11 @@ struct BacktestSpec {
   Point chosen_point() const;
   void set_engine(std::string name, const EngineOptions& options);
 };
+
+struct UsualCosts {
+  double fee_bps, slippage_bps;
+};
+UsualCosts usual_costs(tables::Asset asset) noexcept;
 
 using SpecField = settings::Field<BacktestSpec>;
 // In the order of results.json.

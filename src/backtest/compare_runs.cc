@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "backtest/backtest_files.h"
 #include "base/error.h"
@@ -13,7 +14,7 @@ namespace toto::backtest {
 namespace {
 
 using io::Json;
-using Verdict = ComparedStrategy::Verdict;
+using State = ComparedFigure::State;
 
 constexpr std::size_t kMaxResultsBytes = std::size_t{256} << 20;
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
@@ -29,14 +30,25 @@ const Json& require(const Json& parent, std::string_view key, Json::Kind kind,
   return *found;
 }
 
-double number(const Json* object, std::string_view key, const std::string& path) {
+// One side of a figure.
+struct Found {
+  double value = kAbsent;
+  State state = State::absent;
+};
+
+Found number(const Json* object, std::string_view key, const std::string& path) {
   const Json* found = object == nullptr ? nullptr : object->find(key);
-  if (found == nullptr || found->kind == Json::Kind::null) return kAbsent;
+  if (found == nullptr) return {};
+  if (found->kind == Json::Kind::null) return {.state = State::null};
   if (!found->is_number()) {
     fail(ErrorCode::corrupt_file, "{}: {} is {}, expected a number or null", path, quoted(key),
          io::described(*found));
   }
-  return found->real;
+  return {found->real, State::number};
+}
+
+ComparedFigure figure(const Found& a, const Found& b) {
+  return {.a = a.value, .b = b.value, .state_a = a.state, .state_b = b.state};
 }
 
 const Json* descend(const Json* object, std::initializer_list<std::string_view> keys) {
@@ -46,10 +58,13 @@ const Json* descend(const Json* object, std::initializer_list<std::string_view> 
   return object;
 }
 
-double relative_mae(const Json* symbol, const std::string& path) {
+Found relative_mae(const Json* symbol, const std::string& path) {
   const Json* close = descend(symbol, {"forecast", "close"});
-  const double base = number(descend(close, {"persistence"}), "mae", path);
-  return base > 0 ? number(close, "mae", path) / base : kAbsent;
+  const Found base = number(descend(close, {"persistence"}), "mae", path);
+  const Found model = number(close, "mae", path);
+  if (base.state == State::absent || model.state == State::absent) return {};
+  if (model.state == State::null || !(base.value > 0)) return {.state = State::null};
+  return {model.value / base.value, State::number};
 }
 
 void judge(ComparedStrategy& item, bool in_a, bool in_b) {
@@ -58,16 +73,25 @@ void judge(ComparedStrategy& item, bool in_a, bool in_b) {
     item.reason = std::move(reason);
   };
   if (!in_a || !in_b) return failed(fmt::format("only in {}", in_a ? "A" : "B"));
-  if (std::isnan(item.return_a) && std::isnan(item.return_b)) return;
-  if (std::isnan(item.return_a) || std::isnan(item.return_b)) {
-    return failed(fmt::format("total return is null in {}", std::isnan(item.return_a) ? "A" : "B"));
+  for (const auto& [compared, name] :
+       {std::pair(&item.total_return, "total return"), std::pair(&item.sharpe, "Sharpe"),
+        std::pair(&item.drawdown, "drawdown")}) {
+    if (std::string reason = compared->one_sided(name); !reason.empty()) {
+      return failed(std::move(reason));
+    }
   }
-  const double difference = std::abs(item.return_b - item.return_a) + kRounding;
+  const double difference = std::abs(item.total_return.b - item.total_return.a) + kRounding;
   if (difference >= kFailDifference) {
     failed(fmt::format("total return differs by {:.4f}", difference));
   } else if (difference >= kWarnDifference) {
     item.verdict = Verdict::warn;
   }
+}
+
+void judge(ComparedForecast& item, bool in_a, bool in_b) {
+  item.reason = in_a && in_b ? item.relative_mae.one_sided("close MAE")
+                             : fmt::format("only in {}", in_a ? "A" : "B");
+  if (!item.reason.empty()) item.verdict = Verdict::fail;
 }
 
 // Keys of both, those of `a` first.
@@ -84,6 +108,8 @@ std::vector<std::string> all_keys(const Json* a, const Json* b) {
   return keys;
 }
 
+double change_of(const ComparedFigure& item) { return item.b - item.a; }
+
 std::string shown(double value) { return std::isnan(value) ? "-" : fmt::format("{:+.4f}", value); }
 
 std::string_view name_of(Verdict verdict) {
@@ -92,6 +118,14 @@ std::string_view name_of(Verdict verdict) {
 }
 
 }  // namespace
+
+std::string ComparedFigure::one_sided(std::string_view name) const {
+  if (state_a == state_b) return {};
+  const bool less_in_a = static_cast<int>(state_a) > static_cast<int>(state_b);
+  return fmt::format("{} is {} in {} only", name,
+                     (less_in_a ? state_a : state_b) == State::null ? "null" : "absent",
+                     less_in_a ? "A" : "B");
+}
 
 Json read_results(const std::string& path) {
   Json results = io::parse_json(io::read_file(path, kMaxResultsBytes), path);
@@ -123,27 +157,26 @@ RunComparison compare(const Json& a, const Json& b, const std::string& path_a,
     for (const std::string& strategy : all_keys(strategies_a, strategies_b)) {
       const Json* side_a = descend(strategies_a, {strategy});
       const Json* side_b = descend(strategies_b, {strategy});
-      ComparedStrategy item{.symbol = symbol, .strategy = strategy, .reason = {}};
-      item.return_a = number(side_a, "total_return", path_a);
-      item.return_b = number(side_b, "total_return", path_b);
-      item.sharpe_a = number(side_a, "sharpe", path_a);
-      item.sharpe_b = number(side_b, "sharpe", path_b);
-      item.drawdown_a = number(side_a, "max_drawdown", path_a);
-      item.drawdown_b = number(side_b, "max_drawdown", path_b);
-      const bool has_a = side_a != nullptr && side_a->find("total_return") != nullptr;
-      const bool has_b = side_b != nullptr && side_b->find("total_return") != nullptr;
-      judge(item, has_a, has_b);
+      const auto both = [&](std::string_view key) {
+        return figure(number(side_a, key, path_a), number(side_b, key, path_b));
+      };
+      ComparedStrategy item{.symbol = symbol,
+                            .strategy = strategy,
+                            .total_return = both("total_return"),
+                            .sharpe = both("sharpe"),
+                            .drawdown = both("max_drawdown")};
+      judge(item, side_a != nullptr, side_b != nullptr);
       comparison.num_warnings += item.verdict == Verdict::warn ? 1 : 0;
       comparison.num_failures += item.verdict == Verdict::fail ? 1 : 0;
       comparison.strategies.push_back(std::move(item));
     }
-    // A symbol one side does not have fails even if it has no strategy there.
-    if ((in_a == nullptr || in_b == nullptr) && all_keys(strategies_a, strategies_b).empty()) {
-      ++comparison.num_failures;
-    }
-    comparison.forecasts.push_back({.symbol = symbol,
-                                    .relative_mae_a = relative_mae(in_a, path_a),
-                                    .relative_mae_b = relative_mae(in_b, path_b)});
+    // A symbol one side does not have fails here, even if it has no strategy.
+    ComparedForecast item{
+        .symbol = symbol,
+        .relative_mae = figure(relative_mae(in_a, path_a), relative_mae(in_b, path_b))};
+    judge(item, in_a != nullptr, in_b != nullptr);
+    comparison.num_failures += item.verdict == Verdict::fail ? 1 : 0;
+    comparison.forecasts.push_back(std::move(item));
   }
   return comparison;
 }
@@ -153,19 +186,19 @@ std::string comparison_text(const RunComparison& comparison) {
       fmt::format("{:<12} {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", "symbol", "strategy",
                   "return A", "return B", "change", "Sharpe", "drawdown", "verdict");
   for (const ComparedStrategy& item : comparison.strategies) {
-    text +=
-        fmt::format("{:<12} {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}  {}{}\n",
-                    one_line(item.symbol), one_line(item.strategy), shown(item.return_a),
-                    shown(item.return_b), shown(item.return_b - item.return_a),
-                    shown(item.sharpe_b - item.sharpe_a), shown(item.drawdown_b - item.drawdown_a),
-                    name_of(item.verdict), item.reason.empty() ? "" : ": " + item.reason);
+    text += fmt::format("{:<12} {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}  {}{}\n",
+                        one_line(item.symbol), one_line(item.strategy), shown(item.total_return.a),
+                        shown(item.total_return.b), shown(change_of(item.total_return)),
+                        shown(change_of(item.sharpe)), shown(change_of(item.drawdown)),
+                        name_of(item.verdict), item.reason.empty() ? "" : ": " + item.reason);
   }
-  text += fmt::format("\n{:<12} {:>26} {:>10} {:>10}\n", "symbol", "close MAE / persistence: A",
-                      "B", "change");
+  text += fmt::format("\n{:<12} {:>26} {:>10} {:>10}  {}\n", "symbol", "close MAE / persistence: A",
+                      "B", "change", "verdict");
   for (const ComparedForecast& item : comparison.forecasts) {
-    text += fmt::format("{:<12} {:>26} {:>10} {:>10}\n", one_line(item.symbol),
-                        shown(item.relative_mae_a), shown(item.relative_mae_b),
-                        shown(item.relative_mae_b - item.relative_mae_a));
+    text += fmt::format("{:<12} {:>26} {:>10} {:>10}  {}{}\n", one_line(item.symbol),
+                        shown(item.relative_mae.a), shown(item.relative_mae.b),
+                        shown(change_of(item.relative_mae)), name_of(item.verdict),
+                        item.reason.empty() ? "" : ": " + item.reason);
   }
   text += fmt::format("\n{}: {} compared, {} warnings (from {}), {} failures (from {})\n",
                       comparison.passed() ? "passed" : "failed", comparison.strategies.size(),
@@ -176,8 +209,9 @@ std::string comparison_text(const RunComparison& comparison) {
 
 std::string comparison_json(const RunComparison& comparison) {
   io::JsonWriter json;
-  const auto pair = [&](std::string_view name, double a, double b) {
-    json.key(name).begin_object().field("a", a).field("b", b).field("change", b - a).end_object();
+  const auto pair = [&](std::string_view name, const ComparedFigure& item) {
+    json.key(name).begin_object().field("a", item.a).field("b", item.b);
+    json.field("change", change_of(item)).end_object();
   };
   json.begin_object().field("passed", comparison.passed());
   json.field("warnings", static_cast<std::uint64_t>(comparison.num_warnings));
@@ -185,16 +219,16 @@ std::string comparison_json(const RunComparison& comparison) {
   json.key("strategies").begin_array();
   for (const ComparedStrategy& item : comparison.strategies) {
     json.begin_object().field("symbol", item.symbol).field("strategy", item.strategy);
-    pair("total_return", item.return_a, item.return_b);
-    pair("sharpe", item.sharpe_a, item.sharpe_b);
-    pair("max_drawdown", item.drawdown_a, item.drawdown_b);
+    pair("total_return", item.total_return);
+    pair("sharpe", item.sharpe);
+    pair("max_drawdown", item.drawdown);
     json.field("verdict", name_of(item.verdict)).field("reason", item.reason).end_object();
   }
   json.end_array().key("forecasts").begin_array();
   for (const ComparedForecast& item : comparison.forecasts) {
     json.begin_object().field("symbol", item.symbol);
-    pair("relative_mae", item.relative_mae_a, item.relative_mae_b);
-    json.end_object();
+    pair("relative_mae", item.relative_mae);
+    json.field("verdict", name_of(item.verdict)).field("reason", item.reason).end_object();
   }
   json.end_array().end_object();
   return json.take();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/json.h"
@@ -13,21 +14,32 @@ namespace toto::backtest {
 inline constexpr double kWarnDifference = 0.01;
 inline constexpr double kFailDifference = 0.05;
 
-// A strategy of a symbol on both sides; NaN if null or absent.
+// A figure of both runs. Null on both sides is equal; on one side only it fails, and so does one
+// that a side does not have.
+struct ComparedFigure {
+  enum class State { number, null, absent };
+  double a = 0, b = 0;  // NaN unless a number
+  State state_a = State::absent, state_b = State::absent;
+  // Empty, or why it fails: "Sharpe is null in A only".
+  std::string one_sided(std::string_view name) const;
+};
+
+enum class Verdict { same, warn, fail };
+
+// A strategy of a symbol.
 struct ComparedStrategy {
-  enum class Verdict { same, warn, fail };
-  std::string symbol, strategy;
-  double return_a = 0, return_b = 0;
-  double sharpe_a = 0, sharpe_b = 0;
-  double drawdown_a = 0, drawdown_b = 0;
+  std::string symbol = {}, strategy = {};
+  ComparedFigure total_return = {}, sharpe = {}, drawdown = {};
   Verdict verdict = Verdict::same;
-  std::string reason;  // of a failure
+  std::string reason = {};  // of a failure
 };
 
 // Close MAE as a share of persistence's.
 struct ComparedForecast {
-  std::string symbol;
-  double relative_mae_a = 0, relative_mae_b = 0;
+  std::string symbol = {};
+  ComparedFigure relative_mae = {};
+  Verdict verdict = Verdict::same;
+  std::string reason = {};  // of a failure
 };
 
 struct RunComparison {

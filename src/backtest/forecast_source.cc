@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -18,7 +20,7 @@ constexpr std::size_t kChainBytes = std::size_t{192} << 20;
 }  // namespace
 
 SourceOptions source_options(const BacktestSpec& spec, std::size_t lag) {
-  SourceOptions options{.transform = spec.transform, .return_scale = spec.return_scale, .lag = lag};
+  SourceOptions options{.transform = spec.transform, .lag = lag};
   options.forecast.max_context = spec.context;
   options.forecast.num_samples = spec.samples;
   options.forecast.point = spec.chosen_point();
@@ -49,14 +51,16 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
       forecast.quantiles.size());
 }
 
-std::size_t EngineSource::points_of(const TargetRequest& request) const {
-  return num_points(options_.transform, request.decision, options_.lag);
+EngineSource::ContextSpan EngineSource::span_of(const TargetRequest& request) const {
+  const std::size_t points = num_points(options_.transform, request.decision, options_.lag);
+  const std::size_t start =
+      context_start(points, static_cast<std::size_t>(options_.forecast.max_context));
+  return {start, points - start};
 }
 
 void EngineSource::make_context_of(const TargetRequest& request,
                                    std::vector<float>& context) const {
-  make_context(options_.transform, options_.return_scale, request.bars->prices(request.target),
-               request.decision, options_.lag,
+  make_context(options_.transform, *request.bars, request.target, request.decision, options_.lag,
                static_cast<std::size_t>(options_.forecast.max_context), context);
 }
 
@@ -78,10 +82,8 @@ void EngineSource::forecast(std::span<const TargetRequest> requests,
   compute();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RawForecast& raw = *cache_.find(keys_[i]);
-    const double price = requests[i].bars->prices(requests[i].target)[requests[i].decision];
-    const auto mapped = [&](float value) {
-      return to_price(options_.transform, options_.return_scale, value, price);
-    };
+    const double close = requests[i].bars->close[requests[i].decision];
+    const auto mapped = [&](float value) { return to_price(options_.transform, value, close); };
     results[i].point = mapped(raw[0]);
     for (std::size_t q = 0; q < kNumLevels; ++q) results[i].quantiles[q] = mapped(raw[q + 1]);
   }
@@ -120,10 +122,9 @@ double EngineSource::probability_up(const TargetRequest& request) {
 void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std::size_t begin,
                                    std::size_t end) {
   const auto patch = static_cast<std::size_t>(engine_.model().facts.patch);
-  const auto max_context = static_cast<std::size_t>(options_.forecast.max_context);
   const bool can_reuse = options_.reuse_prefixes && engine_.options().mode != Mode::reference;
-  // One chain for each target and remainder of the length.
-  std::vector<Chain> chains(tables::kTargets.size() * patch);
+  // One chain for each first point, target and remainder of the length.
+  std::map<std::tuple<std::size_t, tables::Target, std::size_t>, Chain> found_chains;
   std::unordered_set<ContextKey, ContextKey::Hash> waiting(batch_keys_.begin(), batch_keys_.end());
   std::vector<float> context;
   std::vector<std::size_t> alone;
@@ -135,22 +136,22 @@ void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std:
       ++found;
       continue;
     }
-    const std::size_t points = points_of(requests[i]);
-    if (can_reuse && points <= max_context) {
-      chains[static_cast<std::size_t>(requests[i].target) * patch + points % patch].push_back(i);
+    const auto [start, length] = span_of(requests[i]);
+    if (can_reuse) {
+      found_chains[{start, requests[i].target, length % patch}].push_back(i);
     } else {
       alone.push_back(i);
     }
   }
   finished(found);
-  std::erase_if(chains, [&](const Chain& chain) {
-    if (chain.size() == 1) alone.push_back(chain.front());
-    return chain.size() < 2;
-  });
-  for (Chain& chain : chains) {
-    std::sort(chain.begin(), chain.end(), [&](std::size_t a, std::size_t b) {
-      return requests[a].decision < requests[b].decision;
-    });
+  std::vector<Chain> chains;
+  for (auto& [key, chain] : found_chains) {
+    if (chain.size() == 1) {
+      alone.push_back(chain.front());
+      continue;
+    }
+    std::ranges::sort(chain, {}, [&](std::size_t i) { return requests[i].decision; });
+    chains.push_back(std::move(chain));
   }
   for (const std::size_t i : alone) {
     make_context_of(requests[i], batch_.emplace_back().values);
@@ -165,7 +166,7 @@ void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std:
   for (std::span<const Chain> rest(chains); !rest.empty();) {
     std::size_t count = 0, bytes = 0;
     while (count < std::min(rest.size(), kBatch) && (count == 0 || bytes <= kChainBytes)) {
-      bytes += patch_bytes * (points_of(requests[rest[count].back()]) / patch + 1);
+      bytes += patch_bytes * (span_of(requests[rest[count].back()]).length / patch + 1);
       ++count;
     }
     forecast_chains(requests, rest.first(count));

@@ -36,7 +36,6 @@ class ForecastSource {
 
 struct SourceOptions {
   Transform transform = Transform::pct;
-  double return_scale = 1;  // see BacktestSpec
   std::size_t lag = 1;
   bool reuse_prefixes = true;     // the bits do not depend on it
   ForecastOptions forecast = {};  // horizon and quantiles are set by the source
@@ -58,9 +57,10 @@ struct PatchCounts {
   std::int64_t computed = 0, reused = 0;
 };
 
-// Equal contexts are forecast once. Windows of one symbol and target whose lengths differ by whole
-// patches share their beginning: they form a chain of sessions, each continuing the one before, and
-// many chains advance together. All other contexts are batched across symbols, targets and windows.
+// Equal contexts are forecast once. Windows of one symbol and target that begin with the same point
+// and whose lengths differ by whole patches share their beginning: they form a chain of sessions,
+// each continuing the one before, and many chains advance together. All other contexts are batched
+// across symbols, targets and windows.
 // Memory holds one batch of contexts, or kChainBytes of keys and values.
 class EngineSource final : public ForecastSource {
  public:
@@ -77,7 +77,11 @@ class EngineSource final : public ForecastSource {
  private:
   using Chain = std::vector<std::size_t>;  // requests, each context a beginning of the next one's
   void make_context_of(const TargetRequest& request, std::vector<float>& context) const;
-  std::size_t points_of(const TargetRequest& request) const;
+  // Of the context: its first point, counted from the file's first, and its length.
+  struct ContextSpan {
+    std::size_t start, length;
+  };
+  ContextSpan span_of(const TargetRequest& request) const;
   // Requests [begin, end) of one symbol: splits off chains, the rest joins the batch.
   void forecast_symbol(std::span<const TargetRequest> requests, std::size_t begin, std::size_t end);
   void forecast_chains(std::span<const TargetRequest> requests, std::span<const Chain> chains);

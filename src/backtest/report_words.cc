@@ -161,19 +161,6 @@ std::string band_verdict(std::span<const SymbolResult> results) {
       held_by(*narrowest), held_by(*widest));
 }
 
-// Empty if there is nothing to advise.
-std::string scale_advice(const ReportInput& input, const AgainstPersistence& counts) {
-  if (input.spec.transform == Transform::price || input.spec.return_scale != 1) return {};
-  const bool wide =
-      std::any_of(input.results.begin(), input.results.end(),
-                  [](const SymbolResult& r) { return band_of(r) == BandWidth::wide; });
-  if (!wide && counts.clearly_worse == 0) return {};
-  return fmt::format(
-      "The network saw changes as fractions, almost a flat line: --return-scale 100 shows them as "
-      "percents, which may {}.",
-      wide ? "narrow the bands and bring the forecasts closer" : "bring the forecasts closer");
-}
-
 }  // namespace
 
 std::string verdicts(const ReportInput& input) {
@@ -200,9 +187,6 @@ std::string verdicts(const ReportInput& input) {
   const AgainstPersistence counts = against_persistence(results);
   sentences.push_back(forecast_verdict(results, counts));
   sentences.push_back(band_verdict(results));
-  if (std::string advice = scale_advice(input, counts); !advice.empty()) {
-    sentences.push_back(std::move(advice));
-  }
   sentences.push_back(lookahead_sentence(input.lookahead));
   return section("In plain words", list_of_sentences(sentences));
 }

@@ -75,13 +75,19 @@ std::vector<tables::Bars> with_coming_bars(std::span<const tables::Bars> bars, s
   return extended;
 }
 
-PreparedBacktest prepare_signal(BacktestSpec spec, std::vector<tables::Bars> bars) {
-  spec.to.reset();  // the last target bar is the coming one
-  PreparedBacktest prepared = prepare(std::move(spec), std::move(bars));
-  prepared.bars = with_coming_bars(prepared.bars, prepared.spec.lag);
+PreparedBacktest prepare_signal(BacktestSpec spec, tables::BarFiles data) {
+  PreparedBacktest prepared;
+  prepared.spec = std::move(spec);
+  prepared.spec.to.reset();  // the last target bar is the coming one
+  prepared.files = data_files(data.bars);
+  prepared.bars = with_coming_bars(data.bars, prepared.spec.lag);
   prepared.plan = plan_run(prepared.bars, prepared.spec);
   for (SkippedSymbol& item : prepared.plan.skipped) {
     item.reason += fmt::format(" (with the coming {})", bars_in_words(prepared.spec.lag));
+  }
+  prepared.notes = std::move(data.notes);
+  for (const auto& notes : {prepared.plan.notes, notes_on(data.bars, prepared.spec)}) {
+    prepared.notes.insert(prepared.notes.end(), notes.begin(), notes.end());
   }
   return prepared;
 }

@@ -34,7 +34,7 @@ std::vector<tables::Bars> with_coming_bars(std::span<const tables::Bars> bars, s
 
 // A signal before the model is needed. Its bars include the coming ones: the walk has
 // `spec.windows` target bars, those included. Error(corrupt_file) as prepare() has it.
-PreparedBacktest prepare_signal(BacktestSpec spec, std::vector<tables::Bars> bars);
+PreparedBacktest prepare_signal(BacktestSpec spec, tables::BarFiles data);
 
 // Plans of bars with the coming ones, which must outlive the call.
 std::vector<SymbolSignal> signals_of(std::span<const SymbolPlan> plans,

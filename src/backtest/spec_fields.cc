@@ -1,5 +1,6 @@
 // The table of a backtest's settings: one row for each field of BacktestSpec.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -41,6 +42,7 @@ void set_asset(Spec& spec, const Json& value) {
   spec.asset = {};
   if (value.string == "stock") spec.asset = Asset::stock;
   if (value.string == "crypto") spec.asset = Asset::crypto;
+  if (value.string == "fx") spec.asset = Asset::fx;
 }
 
 Json get_asset(const Spec& spec) {
@@ -89,11 +91,10 @@ std::vector<SpecField> run_rows() {
   constexpr double kMaxCostBps = 5000;  // half of the price
   std::vector<SpecField> rows;
   rows.push_back({{.name = "data", .type = Type::names}, set_data, get_data});
-  rows.push_back(SpecRows::number<&Spec::windows>(
-                     "windows", 1, 1'000'000,
-                     [](const Spec& s) { return s.from || s.to ? Json() : json_number(s.windows); })
+  rows.push_back(SpecRows::number<&Spec::windows>("windows", 1, 1'000'000)
                      .words("N", "target bars, from the end")
-                     .at(kRun));
+                     .at(kRun)
+                     .or_else("250, fewer of a short symbol"));
   rows.push_back(bound<&Spec::from>("from", "first target bar, instead of --windows"));
   rows.push_back(bound<&Spec::to>("to", "last target bar, inclusive"));
   rows.push_back(SpecRows::number<&Spec::lag>("decision_lag", 1, kMaxLag)
@@ -106,11 +107,6 @@ std::vector<SpecField> run_rows() {
       SpecRows::named<&Spec::transform, parse_transform>("transform", {"pct", "log", "price"})
           .words("T", "series to forecast: pct, log or price")
           .at(kRun));
-  rows.push_back(SpecRows::number<&Spec::return_scale>("return_scale", 1e-3, 1e6)
-                     .words("X",
-                            "factor on changes before the network sees them, divided out of its "
-                            "answers: 100 is percent")
-                     .at(kRun));
   rows.push_back({{.name = "point",
                    .type = Type::text,
                    .doors = kRun,
@@ -125,18 +121,20 @@ std::vector<SpecField> run_rows() {
                      .words("N", "take everything from N sampled paths")
                      .at(kRun)
                      .or_else("exact"));
-  rows.push_back({{.name = "asset",
-                   .type = Type::text,
-                   .doors = kRun,
-                   .placeholder = "A",
-                   .help = "stock, crypto or auto: crypto if a bar falls on a weekend",
-                   .choices = {"auto", "stock", "crypto"}},
-                  set_asset,
-                  get_asset});
+  rows.push_back(
+      {{.name = "asset",
+        .type = Type::text,
+        .doors = kRun,
+        .placeholder = "A",
+        .help = "stock, crypto, fx or auto: fx if the symbol is a currency pair, crypto if a bar "
+                "falls on a weekend",
+        .choices = {"auto", "stock", "crypto", "fx"}},
+       set_asset,
+       get_asset});
   rows.push_back(SpecRows::number<&Spec::bars_per_year>("bars_per_year", 1, 1e8)
                      .words("N", "basis of annual figures")
                      .at(kRun)
-                     .or_else("252, crypto 365, times the bars of a day"));
+                     .or_else("252, crypto 365, fx 260, times the bars of a day"));
   rows.push_back({{.name = "strategies",
                    .type = Type::names,
                    .doors = kRun,
@@ -166,10 +164,11 @@ std::vector<SpecField> run_rows() {
   rows.push_back(SpecRows::number<&Spec::fee_bps>("fee_bps", 0, kMaxCostBps)
                      .words("X", "fee of each side, in basis points")
                      .at(kRun)
-                     .or_else("5, crypto 15"));
+                     .or_else("5, crypto 15, fx 0.5"));
   rows.push_back(SpecRows::number<&Spec::slippage_bps>("slippage_bps", 0, kMaxCostBps)
                      .words("X", "slippage of each market fill, in basis points")
-                     .at(kRun));
+                     .at(kRun)
+                     .or_else("5, fx 0.5"));
   rows.push_back(SpecRows::number<&Spec::borrow_apr>("borrow_apr", 0, 100)
                      .words("X", "yearly cost of a short position, 0.03 is 3 %")
                      .at(kRun));
@@ -195,6 +194,11 @@ std::vector<SpecField> run_rows() {
 }
 
 }  // namespace
+
+UsualCosts usual_costs(tables::Asset asset) noexcept {
+  constexpr std::array<UsualCosts, 3> kUsual = {{{5, 5}, {15, 5}, {0.5, 0.5}}};
+  return kUsual[static_cast<std::size_t>(asset)];
+}
 
 std::span<const SpecField> spec_fields() {
   static const std::vector<SpecField> fields = run_rows();

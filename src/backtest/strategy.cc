@@ -186,6 +186,13 @@ const Strategy& parse_strategy(std::string_view name) {
        alternatives(names));
 }
 
+bool is_coherent(const BarForecast& forecast) {
+  const double open = forecast_of(forecast, Target::open).point;
+  const double close = forecast_of(forecast, Target::close).point;
+  return forecast_of(forecast, Target::low).point <= std::min(open, close) &&
+         forecast_of(forecast, Target::high).point >= std::max(open, close);
+}
+
 std::vector<BarOrders> decide(const Strategy& strategy, const Outlook& outlook) {
   if (outlook.rules.tune_offsets && strategy.tunable) return tuned_orders(strategy, outlook);
   std::vector<BarOrders> orders(outlook.forecasts.size());

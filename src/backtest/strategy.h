@@ -30,6 +30,10 @@ inline const TargetForecast& forecast_of(const BarForecast& forecast, tables::Ta
   return forecast[static_cast<std::size_t>(target)];
 }
 
+// Whether such a bar can exist, by the points: the low is not above open and close, the high not
+// below them.
+bool is_coherent(const BarForecast& forecast);
+
 struct Rules {
   tables::Asset asset = tables::Asset::stock;  // crypto is never short
   std::size_t lag = 1;                         // bars from a decision to its target bar

@@ -32,6 +32,14 @@ bool trades_above(const tables::Bars& bars, std::size_t bar, double price) {
   return is_price(price) && bars.high[bar] > price;
 }
 
+// The open is through a limit that `side` buys or sells at: it fills there, better than its price.
+bool opens_beyond(const tables::Bars& bars, std::size_t bar, Side side, double limit) {
+  return sign(side) * (limit - bars.open[bar]) > 0;
+}
+double limit_fill(const tables::Bars& bars, std::size_t bar, Side side, double limit) {
+  return opens_beyond(bars, bar, side, limit) ? bars.open[bar] : limit;
+}
+
 void settle(Trade& trade, double bars_held, const Costs& costs) {
   const double growth = trade.exit_price / trade.entry_price;
   trade.fee = trade.share * costs.fee * (1 + growth);
@@ -49,29 +57,32 @@ RoundTrip round_trip(const tables::Bars& bars, std::size_t bar, const Order& ord
   const Side side = order.side;
   if (side == Side::flat) return {};
   const bool buys = side == Side::buy;
-  Fill entry{bar, order.entry};
+  Fill entry{bar, kNoPrice};
   if (!order.at_limit) {
     entry = fill_at_open(bars, bar, side, costs);
-  } else if (!(buys ? trades_below : trades_above)(bars, bar, order.entry)) {
+  } else if ((buys ? trades_below : trades_above)(bars, bar, order.entry)) {
+    entry.price = limit_fill(bars, bar, side, order.entry);
+  } else {
     return {};
   }
   const double target = order.take_profit;
   const bool placed = sign(side) * (target - entry.price) > 0;
   bool taken = placed && (buys ? trades_above : trades_below)(bars, bar, target);
   RoundTrip result;
-  if (taken && order.at_limit) {
+  const bool in_at_open = !order.at_limit || opens_beyond(bars, bar, side, order.entry);
+  if (taken && !in_at_open) {
     // Which came first is known if the limit was reached at the open, or if the bar ends beyond the
     // take-profit: then the latter was passed after the entry.
-    const bool entered_at_open = sign(side) * (order.entry - bars.open[bar]) > 0;
-    const bool ends_beyond = sign(side) * (bars.close[bar] - target) > 0;
-    result.ambiguous = !entered_at_open && !ends_beyond;
+    result.ambiguous = sign(side) * (bars.close[bar] - target) <= 0;
     taken = !result.ambiguous;
   }
+  // A take-profit that waits for its entry does not fill at an open before it.
+  const double profit = in_at_open ? limit_fill(bars, bar, opposite(side), target) : target;
   Trade trade{.side = side,
               .entry_bar = entry.bar,
               .exit_bar = bar,
               .entry_price = entry.price,
-              .exit_price = taken ? target : market_price(bars.close[bar], opposite(side), costs),
+              .exit_price = taken ? profit : market_price(bars.close[bar], opposite(side), costs),
               .share = share};
   settle(trade, 1, costs);
   result.trade = trade;

@@ -34,6 +34,67 @@ double sortino_ratio(std::span<const double> returns, double bars_per_year) {
   return ratio(mean(returns), downside) * std::sqrt(bars_per_year);
 }
 
+// Bailey and Lopez de Prado (2012): skew and fat tails make a Sharpe ratio less certain.
+double probabilistic_sharpe(std::span<const double> returns) {
+  const double deviation = standard_deviation(returns);
+  if (!(deviation > 0)) return kUndefined;
+  const auto count = static_cast<double>(returns.size());
+  const double centre = mean(returns);
+  double second = 0, third = 0, fourth = 0;  // central moments
+  for (const double value : returns) {
+    const double square = (value - centre) * (value - centre);
+    second += square / count;
+    third += square * (value - centre) / count;
+    fourth += square * square / count;
+  }
+  const double ratio = centre / deviation;
+  const double skewness = third / (second * std::sqrt(second));
+  const double kurtosis = fourth / (second * second);
+  const double variance = 1 - skewness * ratio + (kurtosis - 1) / 4 * ratio * ratio;
+  if (!(variance > 0)) return kUndefined;
+  return 0.5 * std::erfc(-ratio * std::sqrt((count - 1) / variance) / std::sqrt(2));
+}
+
+// Linear between the two nearest returns.
+double quantile(std::span<const double> values, double level) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const double place = level * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const double step = below + 1 < sorted.size() ? sorted[below + 1] - sorted[below] : 0;
+  return sorted[below] + (place - static_cast<double>(below)) * step;
+}
+
+void add_tail(std::span<const double> returns, TradingMetrics& metrics) {
+  metrics.var_95 = quantile(returns, 0.05);
+  double sum = 0;
+  std::size_t count = 0;
+  for (const double value : returns) {
+    if (value > metrics.var_95) continue;
+    sum += value;
+    ++count;
+  }
+  metrics.cvar_95 = ratio(sum, static_cast<double>(count));
+}
+
+void add_benchmark(std::span<const double> returns, std::span<const double> benchmark, double year,
+                   TradingMetrics& metrics) {
+  if (benchmark.size() != returns.size()) return;
+  const double centre = mean(returns), base = mean(benchmark);
+  const double deviation = standard_deviation(benchmark);
+  double covariance = 0;  // times n - 1
+  std::vector<double> ahead;
+  for (std::size_t i = 0; i < returns.size(); ++i) {
+    covariance += (returns[i] - centre) * (benchmark[i] - base);
+    ahead.push_back(returns[i] - benchmark[i]);
+  }
+  const double sum_of_squares =
+      deviation * deviation * static_cast<double>(returns.size() - 1);  // NaN for one bar
+  metrics.beta = ratio(covariance, sum_of_squares);
+  metrics.alpha = (centre - metrics.beta * base) * year;
+  metrics.information_ratio = sharpe_ratio(ahead, year);
+}
+
 void add_trades(const std::vector<Trade>& trades, double num_bars, TradingMetrics& metrics) {
   double won = 0, lost = 0, sum = 0, turnover = 0;
   std::size_t wins = 0;
@@ -94,7 +155,8 @@ Drawdown max_drawdown(std::span<const double> equity) {
   return worst;
 }
 
-TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_year) {
+TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_year,
+                               std::span<const double> benchmark) {
   const std::vector<double>& returns = simulation.returns;
   const auto num_bars = static_cast<double>(returns.size());
   TradingMetrics metrics;
@@ -111,6 +173,9 @@ TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_yea
   metrics.calmar = ratio(metrics.cagr, -drawdown.depth);
   metrics.exposure = static_cast<double>(simulation.bars_held) / num_bars;
   metrics.ambiguous_bars = simulation.num_ambiguous_bars;
+  metrics.probabilistic_sharpe = probabilistic_sharpe(returns);
+  add_tail(returns, metrics);
+  add_benchmark(returns, benchmark, bars_per_year, metrics);
   add_trades(simulation.trades, num_bars, metrics);
   return metrics;
 }

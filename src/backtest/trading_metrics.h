@@ -26,10 +26,22 @@ struct TradingMetrics {
   double average_trade = 0;
   double fees_paid = 0;
   std::size_t ambiguous_bars = 0;
+  // Against buy-hold over the same bars; NaN for buy-hold itself.
+  double beta = kUndefined;
+  double alpha = kUndefined;  // annualised
+  double information_ratio = kUndefined;
+  double probabilistic_sharpe = 0;  // probability that the true Sharpe ratio is above 0
+  double var_95 = 0, cvar_95 = 0;   // 5 % quantile of the returns, and the mean of those up to it
 };
 
-// At least one target bar.
-TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_year);
+// At least one target bar. `benchmark` holds buy-hold's returns, or nothing for buy-hold itself.
+TradingMetrics trading_metrics(const Simulation& simulation, double bars_per_year,
+                               std::span<const double> benchmark = {});
+
+// Fewer bars than a quarter of a year: annual figures say little, and people are told so.
+inline bool too_short_to_annualise(std::size_t num_bars, double bars_per_year) {
+  return 4 * static_cast<double>(num_bars) < bars_per_year;
+}
 
 // mean / standard deviation (ddof 1) x sqrt(bars a year); NaN if there is no deviation.
 double sharpe_ratio(std::span<const double> returns, double bars_per_year);

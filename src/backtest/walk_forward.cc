@@ -25,10 +25,26 @@ struct TargetBars {
   std::size_t first = 0, count = 0;
 };
 
+// The most target bars, counted from the end, that have `points` of history at their decision.
+std::size_t most_windows(const tables::Bars& bars, const BacktestSpec& spec, std::size_t points) {
+  std::size_t first = spec.lag;
+  while (first < bars.size() && num_points(spec.transform, first - spec.lag, spec.lag) < points) {
+    ++first;
+  }
+  return bars.size() - std::min(first, bars.size());
+}
+
+// By default fewer than kDefaultWindows where the symbol is short, but at least 1.
+std::size_t num_windows(const tables::Bars& bars, const BacktestSpec& spec) {
+  if (spec.windows) return static_cast<std::size_t>(*spec.windows);
+  return std::clamp<std::size_t>(most_windows(bars, spec, kEnoughPoints), 1, kDefaultWindows);
+}
+
+bool has_period(const BacktestSpec& spec) { return spec.from || spec.to; }
+
 TargetBars target_bars(const tables::Bars& bars, const BacktestSpec& spec) {
-  if (!spec.from && !spec.to) {
-    const auto windows = static_cast<std::size_t>(spec.windows);
-    const std::size_t count = std::min(windows, bars.size());
+  if (!has_period(spec)) {
+    const std::size_t count = std::min(num_windows(bars, spec), bars.size());
     return {bars.size() - count, count};
   }
   for (const auto* bound : {&spec.from, &spec.to}) {
@@ -56,22 +72,16 @@ Rules rules_of(const BacktestSpec& spec, tables::Asset asset, double year) {
   rules.lag = spec.lag;
   rules.ci_multiplier = spec.ci_multiplier;
   rules.tune_offsets = spec.tune_offsets;
-  const double usual_fee = asset == tables::Asset::stock ? 5 : 15;
-  rules.costs = {.fee = spec.fee_bps.value_or(usual_fee) * kBasisPoint,
-                 .slippage = spec.slippage_bps * kBasisPoint,
+  const UsualCosts usual = usual_costs(asset);
+  rules.costs = {.fee = spec.fee_bps.value_or(usual.fee_bps) * kBasisPoint,
+                 .slippage = spec.slippage_bps.value_or(usual.slippage_bps) * kBasisPoint,
                  .borrow = spec.borrow_apr / year,
                  .fill_at_close = spec.fill_at_close};
   return rules;
 }
 
-// The most target bars, counted from the end, that have enough history at their decision.
-std::size_t most_windows(const tables::Bars& bars, const BacktestSpec& spec) {
-  std::size_t first = spec.lag;
-  while (first < bars.size() &&
-         num_points(spec.transform, first - spec.lag, spec.lag) < kMinPoints) {
-    ++first;
-  }
-  return bars.size() - std::min(first, bars.size());
+std::size_t points_at_first_decision(std::size_t first, const BacktestSpec& spec) {
+  return first < spec.lag ? 0 : num_points(spec.transform, first - spec.lag, spec.lag);
 }
 
 // Empty, or why this symbol cannot be run.
@@ -82,12 +92,10 @@ std::string skip_reason(const tables::Bars& bars, const TargetBars& targets,
                        bars.symbol, bars.time_text(0), bars.time_text(bars.size() - 1));
   }
   // More windows than bars: the first target bar would be before the file.
-  const bool cut = !spec.from && !spec.to && targets.count < static_cast<std::size_t>(spec.windows);
-  const std::size_t points = cut || targets.first < spec.lag
-                                 ? 0
-                                 : num_points(spec.transform, targets.first - spec.lag, spec.lag);
+  const bool cut = !has_period(spec) && targets.count < num_windows(bars, spec);
+  const std::size_t points = cut ? 0 : points_at_first_decision(targets.first, spec);
   if (points >= kMinPoints) return {};
-  const std::size_t most = most_windows(bars, spec);
+  const std::size_t most = most_windows(bars, spec, kMinPoints);
   return fmt::format(
       "{}: {} has too little history: {} points at its first decision, expected at least {}; it "
       "has {} bars, {}",
@@ -107,7 +115,7 @@ std::string fill_warning(const BacktestSpec& spec) {
 std::vector<std::string> notes_on(std::span<const tables::Bars> bars, const BacktestSpec& spec) {
   std::vector<std::string> notes;
   for (const tables::Bars& symbol : bars) {
-    const tables::Asset asset = spec.asset.value_or(tables::detect_asset(symbol));
+    const tables::Asset asset = spec.asset.value_or(tables::detect_asset(symbol).asset);
     for (const auto& found : {tables::calendar_notes(symbol, spec.asset, spec.bars_per_year),
                               tables::data_notes(symbol, asset)}) {
       notes.insert(notes.end(), found.begin(), found.end());
@@ -119,22 +127,41 @@ std::vector<std::string> notes_on(std::span<const tables::Bars> bars, const Back
 RunPlan plan_run(std::span<const tables::Bars> bars, const BacktestSpec& spec) {
   RunPlan plan;
   for (const tables::Bars& symbol : bars) {
-    check_changes(symbol, spec.transform, spec.return_scale, spec.lag);
+    check_changes(symbol, spec.transform, spec.lag);
     const TargetBars targets = target_bars(symbol, spec);
     std::string reason = skip_reason(symbol, targets, spec);
     if (!reason.empty()) {
       plan.skipped.push_back({symbol.symbol, std::move(reason)});
       continue;
     }
-    const tables::Asset asset = spec.asset.value_or(tables::detect_asset(symbol));
+    const tables::DetectedAsset detected = tables::detect_asset(symbol);
+    const tables::Asset asset = spec.asset.value_or(detected.asset);
     const double year = spec.bars_per_year.value_or(tables::bars_per_year(symbol, asset));
+    if (!has_period(spec) && !spec.windows && targets.count < kDefaultWindows) {
+      plan.notes.push_back(fmt::format(
+          "{}: {} has {} bars: {} target bars instead of {}, so that {} points of history are "
+          "left; --windows N overrides it",
+          symbol.file, symbol.symbol, symbol.size(), targets.count, kDefaultWindows,
+          points_at_first_decision(targets.first, spec)));
+    }
     plan.symbols.push_back({.bars = &symbol,
+                            .asset_reason = spec.asset ? "as given" : detected.reason,
                             .bars_per_year = year,
                             .first = targets.first,
                             .count = targets.count,
                             .rules = rules_of(spec, asset, year)});
   }
   return plan;
+}
+
+RunPlan with_lag(const RunPlan& plan, const BacktestSpec& spec) {
+  RunPlan other;
+  for (SymbolPlan symbol : plan.symbols) {
+    check_changes(*symbol.bars, spec.transform, spec.lag);
+    symbol.rules.lag = spec.lag;
+    if (points_at_first_decision(symbol.first, spec) >= kMinPoints) other.symbols.push_back(symbol);
+  }
+  return other;
 }
 
 const StrategyResult* SymbolResult::find(const Strategy& strategy) const {
@@ -145,12 +172,13 @@ const StrategyResult* SymbolResult::find(const Strategy& strategy) const {
 }
 
 StrategyResult run_strategy(const Strategy& strategy, const SymbolPlan& plan,
-                            std::span<const BarForecast> forecasts, const Rules& rules) {
+                            std::span<const BarForecast> forecasts, const Rules& rules,
+                            std::span<const double> benchmark) {
   const auto orders = decide(strategy, {*plan.bars, plan.first, forecasts, rules});
   StrategyResult result{
       .strategy = &strategy,
       .simulation = simulate(strategy, *plan.bars, plan.first, orders, rules.costs)};
-  result.metrics = trading_metrics(result.simulation, plan.bars_per_year);
+  result.metrics = trading_metrics(result.simulation, plan.bars_per_year, benchmark);
   return result;
 }
 
@@ -187,9 +215,16 @@ std::vector<SymbolResult> evaluate(std::span<const SymbolPlan> plans,
     SymbolResult& result = results.emplace_back();
     result.plan = plan;
     result.forecasts = std::move(forecasts[i]);
+    std::vector<double> benchmark;
     for (const Strategy* strategy : strategies) {
-      result.strategies.push_back(run_strategy(*strategy, plan, result.forecasts, plan.rules));
+      result.strategies.push_back(
+          run_strategy(*strategy, plan, result.forecasts, plan.rules, benchmark));
+      if (strategy == &benchmark_strategy()) {
+        benchmark = result.strategies.back().simulation.returns;
+      }
     }
+    result.incoherent_bars = static_cast<std::size_t>(std::ranges::count_if(
+        result.forecasts, [](const BarForecast& forecast) { return !is_coherent(forecast); }));
     for (const tables::Target target : tables::kTargets) {
       result.accuracy[static_cast<std::size_t>(target)] =
           forecast_accuracy(*plan.bars, target, plan.first, plan.rules.lag, result.forecasts);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backtest/accuracy.h"
@@ -17,6 +18,9 @@ namespace toto::backtest {
 
 // The fewest points of the transformed series at the first decision of a symbol.
 inline constexpr std::size_t kMinPoints = 32;
+// By default a symbol has this many target bars, or as many as leave kEnoughPoints there.
+inline constexpr std::size_t kDefaultWindows = 250;
+inline constexpr std::size_t kEnoughPoints = 128;
 
 // A warning about impossible fills; empty if these settings have none.
 std::string fill_warning(const BacktestSpec& spec);
@@ -24,6 +28,7 @@ std::string fill_warning(const BacktestSpec& spec);
 // One symbol's part of a run. Target bar k is bars[first + k].
 struct SymbolPlan {
   const tables::Bars* bars = nullptr;
+  std::string_view asset_reason = {};  // why rules.asset is what it is
   double bars_per_year = 0;
   std::size_t first = 0, count = 0;
   Rules rules = {};
@@ -37,12 +42,17 @@ struct SkippedSymbol {
 struct RunPlan {
   std::vector<SymbolPlan> symbols;
   std::vector<SkippedSymbol> skipped;  // too little history, or no target bar
+  std::vector<std::string> notes;      // on symbols with fewer target bars than usual
 };
 // Sentences about the data for the reader of the results.
 std::vector<std::string> notes_on(std::span<const tables::Bars> bars, const BacktestSpec& spec);
 
 // `bars` must outlive the plan. Error(corrupt_file) for changes beyond float32.
 RunPlan plan_run(std::span<const tables::Bars> bars, const BacktestSpec& spec);
+
+// The same target bars with the decision lag of `spec`, of the symbols that have enough history for
+// it. Error as plan_run.
+RunPlan with_lag(const RunPlan& plan, const BacktestSpec& spec);
 
 struct StrategyResult {
   const Strategy* strategy = nullptr;
@@ -55,12 +65,15 @@ struct SymbolResult {
   std::vector<BarForecast> forecasts = {};  // [target bar]
   std::vector<StrategyResult> strategies = {};
   std::array<ForecastAccuracy, tables::kTargets.size()> accuracy = {};  // in the order of kTargets
+  std::size_t incoherent_bars = 0;  // predicted bars that cannot exist, see is_coherent()
 
   const StrategyResult* find(const Strategy& strategy) const;  // nullptr if it did not run
 };
 
+// `benchmark`: buy-hold's returns; empty for buy-hold itself.
 StrategyResult run_strategy(const Strategy& strategy, const SymbolPlan& plan,
-                            std::span<const BarForecast> forecasts, const Rules& rules);
+                            std::span<const BarForecast> forecasts, const Rules& rules,
+                            std::span<const double> benchmark = {});
 
 // The forecasts of every target bar of every symbol, in one request to the source.
 std::vector<std::vector<BarForecast>> forecast_all(std::span<const SymbolPlan> plans,

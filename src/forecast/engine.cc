@@ -183,6 +183,7 @@ struct Engine::Impl {
       const Series& series = *batch[i].series;
       const ContextShape context = context_shape(series, request.max_context, info.facts, place(i));
       prepare_output(series, context.length, planned_paths(request, info.facts), request, out[i]);
+      choose_scale(series, context, request, info.facts, out[i].scale, place(i));
     }
     if (forecaster) {
       forecaster->run(batch, request, out, timings, trace);
@@ -289,6 +290,7 @@ Trace Engine::trace(const Series& series, int horizon) const {
   options.horizon = horizon;
   options.quantiles.clear();
   options.decode = Decode::mean;
+  options.scale = 1;  // what the network says of the series itself
   options.max_context = static_cast<int>(std::max<std::size_t>(series.length(), 1));
   Trace trace;
   std::vector<Forecast> out;

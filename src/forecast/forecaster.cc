@@ -76,7 +76,7 @@ void Forecaster::plan(std::span<const BatchItem> batch, std::span<Forecast> out)
     plan = SeriesPlan();
     plan.series = series;
     plan.out = &out[i];
-    if (kept != nullptr && kept->prepare(*series, origin, *running_.options,
+    if (kept != nullptr && kept->prepare(*series, origin, *running_.options, plan.out->scale,
                                          running_.paths.context_room, running_.network, facts_)) {
       plan.kept = kept;
       plan.first_token = kept->first_token();

@@ -29,7 +29,8 @@ std::size_t KeptContexts::bytes() const noexcept {
 
 // Writes and scales the context into next_, with the statistics that scale its forecast back.
 void KeptContexts::read(const Series& series, const ForecastOptions& options,
-                        const Network& network, const ModelFacts& facts) {
+                        std::span<const double> scale, const Network& network,
+                        const ModelFacts& facts) {
   const int patch = facts.patch;
   next_.shape = context_shape(series, options.max_context, facts);
   const std::size_t variates = series.num_variates, padded = next_.shape.padded(patch);
@@ -40,8 +41,8 @@ void KeptContexts::read(const Series& series, const ForecastOptions& options,
   next_.loc.resize(variates * patch);
   next_.scale.resize(variates * patch);
   std::vector<std::uint8_t> mask(variates * padded);
-  write_context(series, next_.shape, options.missing, patch, room, next_.inputs.data(), mask.data(),
-                next_.ids.data());
+  write_context(series, next_.shape, options.missing, scale, patch, room, next_.inputs.data(),
+                mask.data(), next_.ids.data());
   for (std::size_t v = 0; v < variates; ++v) {
     next_.scalers[v] = network.read_context(
         {next_.inputs.data() + v * room, room}, {mask.data() + v * padded, padded},
@@ -104,10 +105,10 @@ void KeptContexts::grow(Context& context, int capacity, int num_variates, const 
 // The selected context is moved to the end of contexts_, where prefix(), begin() and commit()
 // expect it.
 bool KeptContexts::prepare(const Series& series, std::uint64_t origin,
-                           const ForecastOptions& options, int room, const Network& network,
-                           const ModelFacts& facts) {
+                           const ForecastOptions& options, std::span<const double> scale, int room,
+                           const Network& network, const ModelFacts& facts) {
   const KvLayout& layout = network.kv_layout();
-  read(series, options, network, facts);
+  read(series, options, scale, network, facts);
   leading_ = network.shape().leading_rows;
   first_token_ = 0;
 

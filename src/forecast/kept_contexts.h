@@ -2,8 +2,8 @@
 // an earlier one ended.
 //
 // The keys and values of a token depend only on the network's input up to it. A kept context is
-// reused exactly as far as those inputs have the same bits, which is correct for every scaler, gap
-// filling and padding.
+// reused exactly as far as those inputs have the same bits, which is correct for every scale,
+// scaler, gap filling and padding.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,10 @@ class KeptContexts {
   // with it, or makes room for a new one. False if a context of this size exceeds the limit:
   // nothing is kept, everything must be computed. `origin` is the number of points dropped before
   // the series' first one, `room` the positions that later passes append to the context.
-  bool prepare(const Series& series, std::uint64_t origin, const ForecastOptions& options, int room,
-               const Network& network, const ModelFacts& facts);
+  // `scale` is [variate], see write_context.
+  bool prepare(const Series& series, std::uint64_t origin, const ForecastOptions& options,
+               std::span<const double> scale, int room, const Network& network,
+               const ModelFacts& facts);
 
   // The prepared context.
   const ContextShape& shape() const { return next_.shape; }
@@ -66,8 +68,8 @@ class KeptContexts {
     std::size_t bytes() const noexcept;
   };
 
-  void read(const Series& series, const ForecastOptions& options, const Network& network,
-            const ModelFacts& facts);
+  void read(const Series& series, const ForecastOptions& options, std::span<const double> scale,
+            const Network& network, const ModelFacts& facts);
   int common_patches(const Context& context, int num_variates, int input_width) const noexcept;
   bool make_room(std::size_t bytes, std::uint64_t start, int patch);
   static void grow(Context& context, int capacity, int num_variates, const KvLayout& layout);

@@ -79,13 +79,14 @@ void MedianBlocks::read_block(const SeriesGroup& group, int first_patch, int num
       write_exact(distribution, options, v, step, *plan.out);
       if (trace != nullptr) set_quantile_trace(distribution, v, step, facts_, *trace);
       for (int n = 0; n < plan.out->num_samples && !plan.out->samples.empty(); ++n) {
+        const auto draw = without_extremes<float>(
+            distribution.sample(random_words({.seed = options.seed,
+                                              .stream = plan.stream,
+                                              .variate = static_cast<std::uint32_t>(v),
+                                              .sample = static_cast<std::uint32_t>(n),
+                                              .step = static_cast<std::uint32_t>(step)})));
         plan.out->samples[(std::size_t(v) * plan.out->num_samples + n) * options.horizon + step] =
-            without_extremes<float>(
-                distribution.sample(random_words({.seed = options.seed,
-                                                  .stream = plan.stream,
-                                                  .variate = static_cast<std::uint32_t>(v),
-                                                  .sample = static_cast<std::uint32_t>(n),
-                                                  .step = static_cast<std::uint32_t>(step)})));
+            unscaled(draw, v, *plan.out);
       }
     });
     if (!finite) fail_not_finite(*plan.series);

@@ -10,32 +10,37 @@
 namespace toto {
 namespace {
 
-// Index of one variate and step in the output arrays [variate][step] and [quantile][variate][step].
-struct OutputCell {
-  OutputCell(int variate, int step, Forecast& forecast)
-      : out(forecast),
-        at(std::size_t(variate) * forecast.horizon + step),
-        plane(std::size_t(forecast.num_variates) * forecast.horizon) {}
-  Forecast& out;
-  std::size_t at;
-  std::size_t plane;
-};
-
 // Outputs are float32: numbers beyond its range become its largest value, never infinity.
 float saturated(double value) noexcept {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kLargest, kLargest));
 }
 
+// Index of one variate and step in the output arrays [variate][step] and [quantile][variate][step].
+struct OutputCell {
+  OutputCell(int variate, int step, Forecast& forecast)
+      : out(forecast),
+        at(std::size_t(variate) * forecast.horizon + step),
+        plane(std::size_t(forecast.num_variates) * forecast.horizon),
+        scale(forecast.scale[variate]) {}
+  float unscaled(double value) const noexcept { return saturated(value / scale); }
+
+  Forecast& out;
+  std::size_t at;
+  std::size_t plane;
+  double scale;
+};
+
 // Writes mean, median, quantiles and point of a distribution or of samples.
 template <typename Source>
 void write_cell(const Source& source, double mean, const ForecastOptions& options,
                 const OutputCell& cell) noexcept {
-  cell.out.mean[cell.at] = saturated(mean);
-  cell.out.median[cell.at] = saturated(source.quantile(0.5));
-  cell.out.point[cell.at] = saturated(point_of(options.point, source));
+  cell.out.mean[cell.at] = cell.unscaled(mean);
+  cell.out.median[cell.at] = cell.unscaled(source.quantile(0.5));
+  cell.out.point[cell.at] = cell.unscaled(point_of(options.point, source));
   for (std::size_t q = 0; q < options.quantiles.size(); ++q) {
-    cell.out.quantiles[q * cell.plane + cell.at] = saturated(source.quantile(options.quantiles[q]));
+    cell.out.quantiles[q * cell.plane + cell.at] =
+        cell.unscaled(source.quantile(options.quantiles[q]));
   }
 }
 
@@ -54,6 +59,7 @@ void prepare_output(const Series& series, int context_length, int num_paths,
   out.point.resize(plane);
   out.quantiles.resize(plane * options.quantiles.size());
   out.samples.resize(options.keep_samples ? plane * out.num_samples : 0);
+  out.scale.resize(series.num_variates);
 }
 
 std::size_t held_bytes(const Forecast& out) noexcept {
@@ -81,6 +87,10 @@ void write_sampled(std::span<float> samples, const ForecastOptions& options, int
   write_cell(summary, summary.mean(), options, OutputCell(variate, step, out));
 }
 
+float unscaled(double value, int variate, const Forecast& out) noexcept {
+  return saturated(value / out.scale[variate]);
+}
+
 // Known variates are the last ones of every [variate][step] plane.
 void write_known_future(const Series& series, const ForecastOptions& options,
                         Forecast& out) noexcept {
@@ -95,6 +105,13 @@ void write_known_future(const Series& series, const ForecastOptions& options,
   write(out.median, plane);
   write(out.point, plane);
   for (std::size_t q = 0; q < options.quantiles.size(); ++q) write(out.quantiles, (q + 1) * plane);
+  if (out.samples.empty()) return;
+  const std::size_t horizon = options.horizon, paths = out.num_samples;
+  auto to = out.samples.end() - static_cast<std::ptrdiff_t>(known * paths);
+  for (std::size_t first = 0; first < known; first += horizon) {
+    const auto from = series.future_exogenous.begin() + static_cast<std::ptrdiff_t>(first);
+    for (std::size_t path = 0; path < paths; ++path) to = std::copy_n(from, horizon, to);
+  }
 }
 
 template <typename T>

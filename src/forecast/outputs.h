@@ -25,6 +25,8 @@ void write_exact(const StepDistribution& distribution, const ForecastOptions& op
 // `samples` is reordered.
 void write_sampled(std::span<float> samples, const ForecastOptions& options, int variate, int step,
                    Forecast& out) noexcept;
+// A value of the network's scaled series in the units of the data.
+float unscaled(double value, int variate, const Forecast& out) noexcept;
 // Copies known future values to the outputs of their variates.
 void write_known_future(const Series& series, const ForecastOptions& options,
                         Forecast& out) noexcept;

@@ -112,8 +112,8 @@ void read_contexts(RunningCall& running, const SeriesGroup& group) {
     std::uint8_t* mask = memory.mask + patch_at * patch;
     plan.inputs = inputs;
     plan.ids = memory.ids + patch_at;
-    write_context(*plan.series, plan.context, running.options->missing, patch, room, inputs, mask,
-                  memory.ids + patch_at);
+    write_context(*plan.series, plan.context, running.options->missing, plan.out->scale, patch,
+                  room, inputs, mask, memory.ids + patch_at);
     for (int v = 0; v < plan.series->num_variates; ++v) {
       const int sequence = plan.first_sequence + v;
       const std::size_t at = std::size_t(sequence) * patch;
@@ -159,10 +159,13 @@ void set_known_future(RunningCall& running, const SeriesGroup& group) {
     const Series& series = *plan.series;
     if (series.future_exogenous.empty()) continue;
     for (int x = 0; x < series.num_exogenous; ++x) {
-      const int sequence = plan.first_sequence + series.num_variates - series.num_exogenous + x;
+      const int v = series.num_variates - series.num_exogenous + x;
+      const int sequence = plan.first_sequence + v;
       for (int step = 0; step < running.paths.path_steps; ++step) {
-        const float value =
-            step < horizon ? series.future_exogenous[std::size_t(x) * horizon + step] : 0.0f;
+        const float value = step < horizon
+                                ? scaled(series.future_exogenous[std::size_t(x) * horizon + step],
+                                         plan.out->scale[v])
+                                : 0.0f;
         std::fill_n(running.path_step(sequence, step), running.paths.stored_paths, value);
       }
     }

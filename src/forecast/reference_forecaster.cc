@@ -75,8 +75,8 @@ std::unique_ptr<OraclePath> ReferenceForecast::read_context() const {
   std::vector<float> values(variates * padded);
   std::vector<std::uint8_t> mask(values.size());
   std::vector<std::int64_t> ids(variates * shape.num_patches);
-  write_context(series_, shape, options_.missing, patch, padded, values.data(), mask.data(),
-                ids.data());
+  write_context(series_, shape, options_.missing, out_.scale, patch, padded, values.data(),
+                mask.data(), ids.data());
   return run_.oracle.begin({.num_variates = series_.num_variates,
                             .num_exogenous = series_.num_exogenous,
                             .num_patches = shape.num_patches,
@@ -147,7 +147,7 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
         fed_back_[std::size_t(v) * horizon + step] = value;
         for (int n = 0; n < out_.num_samples && !out_.samples.empty(); ++n) {
           out_.samples[(std::size_t(v) * out_.num_samples + n) * horizon + step] =
-              static_cast<float>(drawn(distribution, v, n, step));
+              unscaled(static_cast<float>(drawn(distribution, v, n, step)), v, out_);
         }
       }
     }
@@ -157,7 +157,9 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
       for (int i = 0; i < block_steps && is_known(series_, v); ++i) {
         const int step = first_step + i, x = v - (variates - series_.num_exogenous);
         values[std::size_t(v) * block_steps + i] =
-            step < horizon ? series_.future_exogenous[std::size_t(x) * horizon + step] : 0;
+            step < horizon
+                ? scaled(series_.future_exogenous[std::size_t(x) * horizon + step], out_.scale[v])
+                : 0;
       }
       for (int i = 0; i < block_steps && first_step + i < plan_.path_steps; ++i) {
         const std::size_t at = std::size_t(v) * plan_.path_steps + first_step + i;
@@ -186,7 +188,8 @@ void ReferenceForecast::summarise(const std::vector<float>& paths) {
       const float* from =
           paths.data() + (std::size_t(v) * plan_.path_steps + step) * plan_.stored_paths;
       for (int p = 0; p < plan_.num_paths && run_.facts.can_sample && !out_.samples.empty(); ++p) {
-        out_.samples[(std::size_t(v) * plan_.num_paths + p) * horizon + step] = from[p];
+        out_.samples[(std::size_t(v) * plan_.num_paths + p) * horizon + step] =
+            unscaled(from[p], v, out_);
       }
       if (step < plan_.exact_steps) continue;
       std::copy_n(from, plan_.stored_paths, samples.begin());

@@ -228,16 +228,15 @@ void SampledPaths::summarise(const SeriesGroup& group) {
                   samples.data());
       write_sampled(samples, options, v, step, *plan.out);
     });
-    write_known_future(*plan.series, options, *plan.out);
-    if (plan.out->samples.empty()) continue;
-    for (int v = 0; v < variates; ++v) {
+    for (int v = 0; v < variates && !plan.out->samples.empty(); ++v) {
       float* out = plan.out->samples.data() + std::size_t(v) * paths.num_paths * horizon;
       for (int step = 0; step < horizon; ++step) {
         const float* values = running_.path_step(plan.first_sequence + v, step);
         for (int path = 0; path < paths.num_paths; ++path)
-          out[std::size_t(path) * horizon + step] = values[path];
+          out[std::size_t(path) * horizon + step] = unscaled(values[path], v, *plan.out);
       }
     }
+    write_known_future(*plan.series, options, *plan.out);
   }
 }
 

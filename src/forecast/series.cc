@@ -95,6 +95,70 @@ void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, Latest l
   }
 }
 
+// The latest value before the context, and its step counted from the context's first one.
+Latest latest_before(const Series& series, int variate, std::size_t first) {
+  const std::size_t from = variate * series.length() + first;
+  std::size_t distance = 1;
+  while (distance <= first && is_missing(series, from - distance)) ++distance;
+  if (distance > first) return {};
+  return {series.values[from - distance], -static_cast<double>(distance)};
+}
+
+// What the scale of one variate depends on.
+struct ValueRange {
+  double deviation = 0;              // population standard deviation of the observed values
+  double smallest = 0, largest = 0;  // magnitudes of what is multiplied, zeros left out
+};
+
+ValueRange range_of(const Series& series, int variate, const ContextShape& shape) {
+  const std::size_t from = variate * series.length() + shape.first;
+  const std::span<const float> values(series.values.data() + from, shape.length);
+  const auto observed = [&](std::size_t t) {
+    return !std::isnan(values[t]) && (series.mask.empty() || series.mask[from + t] != 0);
+  };
+  double count = 0, total = 0, squares = 0;
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    if (!observed(t)) continue;
+    count += 1;
+    total += values[t];
+  }
+  const double mean = count > 0 ? total / count : 0;
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    if (observed(t)) squares += (values[t] - mean) * (values[t] - mean);
+  }
+  ValueRange range;
+  range.deviation = count > 0 ? std::sqrt(squares / count) : 0;
+  range.smallest = std::numeric_limits<float>::max();
+  const auto add = [&range](float value) {
+    const double size = std::fabs(double{value});
+    if (!(size > 0)) return;  // NaN as well
+    range.smallest = std::min(range.smallest, size);
+    range.largest = std::max(range.largest, size);
+  };
+  for (const float value : values) add(value);
+  add(latest_before(series, variate, shape.first).value);
+  if (const int x = variate - (series.num_variates - series.num_exogenous);
+      x >= 0 && !series.future_exogenous.empty()) {
+    const std::size_t horizon = series.future_exogenous.size() / series.num_exogenous;
+    for (const float value : std::span(series.future_exogenous).subspan(x * horizon, horizon)) {
+      add(value);
+    }
+  }
+  return range;
+}
+
+// The smallest power of two, from 2^0 to 2^126, that makes the deviation large enough.
+double automatic_scale(const ValueRange& range, double minimum_scale) {
+  constexpr double kMost = 0x1p126, kLargest = std::numeric_limits<float>::max();
+  const double wanted = kLeastScales * minimum_scale;
+  double scale = 1;
+  while (range.deviation > 0 && range.deviation * scale < wanted && scale < kMost &&
+         range.largest * (2 * scale) <= kLargest) {
+    scale *= 2;
+  }
+  return scale;
+}
+
 }  // namespace
 
 void validate_options(const ForecastOptions& options) {
@@ -116,6 +180,11 @@ void validate_options(const ForecastOptions& options) {
     }
   }
   check_point(options.point);
+  if (!(std::isfinite(options.scale) && options.scale >= 0)) {
+    fail(ErrorCode::invalid_argument,
+         "scale is {}, expected a finite number above 0, or 0 for an automatic scale",
+         options.scale);
+  }
   if (options.decode == Decode::mean && options.num_samples > 0) {
     fail(ErrorCode::invalid_argument,
          "decode mean follows one path and draws no samples; leave out samples or use decode "
@@ -208,9 +277,31 @@ ContextShape context_shape(const Series& series, int max_context, const ModelFac
   return shape;
 }
 
-void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch,
-                   std::size_t stride, float* values, std::uint8_t* mask,
-                   std::int64_t* ids) noexcept {
+void choose_scale(const Series& series, const ContextShape& shape, const ForecastOptions& options,
+                  const ModelFacts& facts, std::span<double> scale, int place) {
+  for (int v = 0; v < series.num_variates; ++v) {
+    scale[v] = options.scale;
+    if (options.scale == 1) continue;
+    const ValueRange range = range_of(series, v, shape);
+    if (options.scale == 0) {
+      scale[v] = automatic_scale(range, facts.minimum_scale);
+      continue;
+    }
+    for (const double size : {range.largest, range.smallest}) {
+      const auto scaled = static_cast<float>(size * options.scale);
+      if (size == 0 || range.largest == 0 || (std::isfinite(scaled) && scaled > 0)) continue;
+      fail(
+          ErrorCode::corrupt_file,
+          "{}: variate {} has a value of {:g}, which the scale {:g} takes to {:g}, out of float32; "
+          "choose a scale nearer to 1, or auto",
+          label_of(series, place), v, size, options.scale, size * options.scale);
+    }
+  }
+}
+
+void write_context(const Series& series, const ContextShape& shape, Missing missing,
+                   std::span<const double> scale, int patch, std::size_t stride, float* values,
+                   std::uint8_t* mask, std::int64_t* ids) noexcept {
   const std::size_t length = series.length();
   const int padded = shape.padded(patch), padding = padded - shape.length;
   for (int v = 0; v < series.num_variates; ++v) {
@@ -227,12 +318,12 @@ void write_context(const Series& series, const ContextShape& shape, Missing miss
                      series.mask.begin() + std::ptrdiff_t(from) + shape.length, m + padding,
                      [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag != 0); });
     }
-    std::size_t distance = 1;  // to the latest value before the context
-    while (distance <= shape.first && is_missing(series, from - distance)) ++distance;
-    Latest latest;
-    if (distance <= shape.first)
-      latest = {series.values[from - distance], -static_cast<double>(distance)};
-    fill_gaps({x + padding, static_cast<std::size_t>(shape.length)}, m + padding, missing, latest);
+    fill_gaps({x + padding, static_cast<std::size_t>(shape.length)}, m + padding, missing,
+              latest_before(series, v, shape.first));
+    if (scale[v] != 1) {
+      std::transform(x + padding, x + padded, x + padding,
+                     [factor = scale[v]](float value) { return scaled(value, factor); });
+    }
     for (int p = 0; p < shape.num_patches; ++p) {
       const int last = (p + 1) * patch - 1 - padding;  // the last step of a patch is never padding
       ids[std::size_t(v) * shape.num_patches + p] = id_at(series, v, shape.first + last);

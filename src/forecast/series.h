@@ -28,13 +28,23 @@ void validate_series(const Series& series, int horizon, int place = kByItself);
 ContextShape context_shape(const Series& series, int max_context, const ModelFacts& facts,
                            int place = kByItself);
 
+// A value as the network reads it.
+inline float scaled(float value, double factor) noexcept {
+  return static_cast<float>(value * factor);
+}
+// Writes the factor of each variate, [variate]: `options.scale`, or the automatic power of two for
+// the observed values of the context. Error(corrupt_file) if a factor asked for takes a value out
+// of float32.
+void choose_scale(const Series& series, const ContextShape& shape, const ForecastOptions& options,
+                  const ModelFacts& facts, std::span<double> scale, int place = kByItself);
+
 // Writes the padded context of all variates: `mask` is [variate][padded], `ids` [variate][patch],
 // `values` [variate][padded] with `stride` floats from variate to variate. Padding is zero with
 // mask 0 (dataset.py: pad_array), ids repeat their first value (pad_id_mask). Missing values are
 // filled as `missing` says, also from values before the context; leading ones of a variate are
-// masked.
-void write_context(const Series& series, const ContextShape& shape, Missing missing, int patch,
-                   std::size_t stride, float* values, std::uint8_t* mask,
-                   std::int64_t* ids) noexcept;
+// masked. Everything is multiplied by the variate's factor of `scale`.
+void write_context(const Series& series, const ContextShape& shape, Missing missing,
+                   std::span<const double> scale, int patch, std::size_t stride, float* values,
+                   std::uint8_t* mask, std::int64_t* ids) noexcept;
 
 }  // namespace toto

@@ -105,6 +105,19 @@ std::vector<ForecastField> forecast_rows() {
           "missing")
           .words("RULE", "what replaces missing values: ffill, linear or mask")
           .at(kRequest));
+  rows.push_back({{.name = "scale",
+                   .type = Type::factor,
+                   .doors = kRequest,
+                   .placeholder = "F",
+                   .help = "multiply the values by F for the model and divide the answers by it; "
+                           "auto: a power of two for series that vary too little for the model"},
+                  [](ForecastSettings& s, const Json& value) {
+                    s.options.scale = value.is_number() ? value.real : 0;
+                  },
+                  [](const ForecastSettings& s) {
+                    return s.options.scale == 0 ? io::json_text("auto")
+                                                : io::json_number(s.options.scale);
+                  }});
   rows.push_back(ForecastRows::named<[](auto& s) -> auto& { return s.read.format; },
                                      tables::parse_input_format>("format")
                      .words("F", format_help)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <system_error>
 
 #include "base/error.h"
@@ -156,6 +157,20 @@ Json levels(const Given& given) {
   return list;
 }
 
+Json factor(const Given& given) {
+  constexpr std::string_view kAutomatic = "auto";
+  std::optional<double> number;
+  if (is_text(given)) {
+    if (given.value.string == kAutomatic) return given.value;
+    if (!given.typed) number = parsed<double>(given.value.string);
+  }
+  if (given.value.is_number()) number = given.value.real;
+  if (!number || !std::isfinite(*number) || !(*number > 0)) {
+    complain(given, "auto, or a finite number above 0");
+  }
+  return io::json_number(*number);
+}
+
 std::string hyphenated(std::string_view name) {
   std::string text(name);
   std::ranges::replace(text, '_', '-');
@@ -240,6 +255,8 @@ Json checked(const Setting& setting, const Given& given) {
       return names(given);
     case Type::levels:
       return levels(given);
+    case Type::factor:
+      return factor(given);
     case Type::text:
     case Type::time:
       break;

@@ -34,6 +34,7 @@ enum class Type {
   time,    // text, or a whole number such as 20240131
   names,   // a list of texts, or one text with commas
   levels,  // a list of numbers inside (0, 1), or one text with commas
+  factor,  // a finite number above 0, or "auto"
 };
 
 // Where a setting can be given.
@@ -125,6 +126,16 @@ struct Field : Setting {
 
 // Rows of a table that stores into `Target`. `Access` is a member pointer, or a lambda from the
 // target to the place: [](auto& s) -> auto& { return s.engine.mode; }
+// The number a place holds, also if it is optional.
+template <typename Place>
+struct NumberOf {
+  using type = Place;
+};
+template <typename Number>
+struct NumberOf<std::optional<Number>> {
+  using type = Number;
+};
+
 template <typename Target>
 struct Rows {
   using Row = Field<Target>;
@@ -133,13 +144,14 @@ struct Rows {
   // Null is allowed if the place is optional or `get` is given.
   template <auto Access>
   static Row number(std::string_view name, double low, double high, Get get = nullptr) {
-    using Number = std::decay_t<std::invoke_result_t<decltype(Access), Target&>>;
-    constexpr bool kOptional = !std::is_arithmetic_v<Number>;
+    using Place = std::decay_t<std::invoke_result_t<decltype(Access), Target&>>;
+    constexpr bool kOptional = !std::is_arithmetic_v<Place>;
+    using Number = typename NumberOf<Place>::type;
     constexpr bool kWhole = std::is_integral_v<Number>;
     const Get usual = [](const Target& target) {
       const auto& place = std::invoke(Access, target);
       if constexpr (kOptional) {
-        return place ? io::json_number(*place) : io::Json();
+        return place ? io::json_number(static_cast<double>(*place)) : io::Json();
       } else {
         return io::json_number(static_cast<double>(place));
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "io/csv.h"
 #include "io/sha256.h"
+#include "tables/series_columns.h"
 #include "tables/series_table.h"
 
 namespace toto::tables {
@@ -79,6 +81,53 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
+std::string shown_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+std::string symbol_of(const std::string& path) { return fs::path(path).stem().string(); }
+
+// Adds the bars of a file. One whose header has other columns is skipped or refused.
+void read_into(io::ByteSource& bytes, const std::string& file, const std::string& symbol,
+               bool may_skip, BarFiles& all) {
+  HashedSource source(bytes);
+  io::TextInput text(source, file);
+  if (may_skip) {
+    const std::vector<std::string> names = header_names(text);
+    if (!names.empty() && !is_ohlcv_header(names)) {
+      all.notes.push_back(
+          fmt::format("{}: has no columns open, high, low and close: not bars, skipped", file));
+      return;
+    }
+  }
+  TableOptions options;
+  options.format = InputFormat::csv_ohlcv;
+  options.columns.assign(kPriceColumns.begin(), kPriceColumns.end());
+  options.loose = {"volume"};
+  options.keep_lines = true;
+  options.exact = true;
+  options.newest_first = true;
+  SeriesTable table = read_table(text, options);
+  const std::string sha256 = source.hex_digest();
+  std::ranges::move(table.warnings, std::back_inserter(all.notes));
+  for (TableRows& rows : table.groups) {
+    for (std::size_t row = 0; row < rows.times.size(); ++row) {
+      for (std::size_t column = 0; column < kPriceColumns.size(); ++column) {
+        check_price(table, rows, column, row, file);
+      }
+    }
+    Bars& bars = all.bars.emplace_back();
+    bars.symbol = table.id_name.empty() ? symbol : rows.id;
+    bars.file = file;
+    bars.file_sha256 = sha256;
+    bars.style = table.style;
+    bars.times = std::move(rows.times);
+    bars.lines = std::move(rows.lines);
+    bars.open = std::move(rows.exact[0]);
+    bars.high = std::move(rows.exact[1]);
+    bars.low = std::move(rows.exact[2]);
+    bars.close = std::move(rows.exact[3]);
+    if (rows.exact.size() > kPriceColumns.size()) bars.volume = std::move(rows.exact[4]);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Target target) noexcept {
@@ -101,64 +150,45 @@ const std::vector<double>& Bars::prices(Target target) const {
 }
 
 std::vector<Bars> read_bars(const std::string& path) {
-  const std::string file = path == "-" ? "standard input" : path;
   const auto source = io::open_source(path);
-  return read_bars(*source, file, fs::path(path).stem().string());
+  return read_bars(*source, shown_name(path), symbol_of(path));
 }
 
 std::vector<Bars> read_bars(io::ByteSource& bytes, const std::string& file,
                             const std::string& symbol) {
-  HashedSource source(bytes);
-  io::TextInput text(source, file);
-  TableOptions options;
-  options.format = InputFormat::csv_ohlcv;
-  options.columns.assign(kPriceColumns.begin(), kPriceColumns.end());
-  options.loose = {"volume"};
-  options.keep_lines = true;
-  options.exact = true;
-  SeriesTable table = read_table(text, options);
-  const std::string sha256 = source.hex_digest();
+  BarFiles all;
+  read_into(bytes, file, symbol, false, all);
+  return std::move(all.bars);
+}
 
-  std::vector<Bars> symbols;
-  for (TableRows& rows : table.groups) {
-    for (std::size_t row = 0; row < rows.times.size(); ++row) {
-      for (std::size_t column = 0; column < kPriceColumns.size(); ++column) {
-        check_price(table, rows, column, row, file);
-      }
-    }
-    Bars& bars = symbols.emplace_back();
-    bars.symbol = table.id_name.empty() ? symbol : rows.id;
-    bars.file = file;
-    bars.file_sha256 = sha256;
-    bars.style = table.style;
-    bars.times = std::move(rows.times);
-    bars.lines = std::move(rows.lines);
-    bars.open = std::move(rows.exact[0]);
-    bars.high = std::move(rows.exact[1]);
-    bars.low = std::move(rows.exact[2]);
-    bars.close = std::move(rows.exact[3]);
-    if (rows.exact.size() > kPriceColumns.size()) bars.volume = std::move(rows.exact[4]);
-  }
-  return symbols;
+void add_bars(io::ByteSource& source, const std::string& file, const std::string& symbol,
+              BarFiles& all) {
+  read_into(source, file, symbol, true, all);
+}
+
+void require_bars(const BarFiles& all) {
+  if (!all.bars.empty() || all.notes.empty()) return;
+  fail(ErrorCode::corrupt_file, "there are no bars: {}", all.notes.front());
 }
 
 // Symbols must be unique over all files: results are reported by symbol.
-std::vector<Bars> read_all_bars(const std::vector<std::string>& paths) {
-  std::vector<Bars> all;
+BarFiles read_all_bars(const std::vector<std::string>& paths) {
+  BarFiles all;
   std::map<std::string, std::string> file_of;
   for (const std::string& path : paths) {
     for (const std::string& file : files_of(path)) {
-      for (Bars& bars : read_bars(file)) {
+      const std::size_t before = all.bars.size();
+      add_bars(*io::open_source(file), shown_name(file), symbol_of(file), all);
+      for (const Bars& bars : std::span(all.bars).subspan(before)) {
         const auto [known, is_new] = file_of.try_emplace(bars.symbol, bars.file);
-        if (!is_new) {
-          fail(ErrorCode::corrupt_file,
-               "{}: the symbol {} is also in {}, expected it in one file; rename one of them",
-               bars.file, quoted(bars.symbol), known->second);
-        }
-        all.push_back(std::move(bars));
+        if (is_new) continue;
+        fail(ErrorCode::corrupt_file,
+             "{}: the symbol {} is also in {}, expected it in one file; rename one of them",
+             bars.file, quoted(bars.symbol), known->second);
       }
     }
   }
+  require_bars(all);
   return all;
 }
 

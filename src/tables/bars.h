@@ -1,5 +1,5 @@
 // Price bars of one symbol. Reading is strict: every price must be present, finite and positive,
-// and times must increase.
+// and times must increase, or decrease from row to row.
 #pragma once
 
 #include <array>
@@ -44,8 +44,22 @@ std::vector<Bars> read_bars(const std::string& path);
 std::vector<Bars> read_bars(io::ByteSource& source, const std::string& file,
                             const std::string& symbol);
 
+// The symbols of several files.
+struct BarFiles {
+  std::vector<Bars> bars = {};
+  // Sentences for the user: files without columns of bars, which are skipped; rows newest first,
+  // which are read in reverse; repeated rows, which are dropped.
+  std::vector<std::string> notes = {};
+};
+// Reads one more, or skips it. Error as read_bars.
+void add_bars(io::ByteSource& source, const std::string& file, const std::string& symbol,
+              BarFiles& all);
+// Error(corrupt_file) with the first note if every file was skipped.
+void require_bars(const BarFiles& all);
+
 // All symbols of all files, each path a CSV file or a folder of them (in the order of their names).
-// Error(corrupt_file) for a symbol in two files and for a folder without a CSV file.
-std::vector<Bars> read_all_bars(const std::vector<std::string>& paths);
+// Error(corrupt_file) for a symbol in two files, for a folder without a CSV file and if no file has
+// bars.
+BarFiles read_all_bars(const std::vector<std::string>& paths);
 
 }  // namespace toto::tables

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/median.h"
+#include "tables/currency.h"
 
 namespace toto::tables {
 namespace {
@@ -157,9 +158,9 @@ class BarInspection {
     return count;
   }
 
-  // Daily or faster bars of a stock, whose weekends and holidays are not gaps.
+  // Daily or faster bars of a market that closes: weekends and holidays are not gaps.
   bool has_rhythm_of_weekdays() const {
-    return asset_ == Asset::stock && !bars_.style.steps && step_ <= 4 * static_cast<double>(kDay);
+    return asset_ != Asset::crypto && !bars_.style.steps && step_ <= 4 * static_cast<double>(kDay);
   }
 
   // One or two absent weekdays are holidays, more are gaps; without weekdays, 1.5 usual steps are a
@@ -191,8 +192,9 @@ class BarInspection {
   }
 
   // Trading days that end early. The file may cut the first and the last day, so they do not count.
+  // Currencies begin every week with a few hours of Sunday.
   void note_half_days() {
-    if (!intraday_ || !has_rhythm_of_weekdays() || days_.size() < 3) return;
+    if (asset_ == Asset::fx || !intraday_ || !has_rhythm_of_weekdays() || days_.size() < 3) return;
     const double usual = bars_per_day(days_);
     std::vector<std::size_t> half;
     for (std::size_t d = 1; d + 1 < days_.size(); ++d) {
@@ -250,17 +252,21 @@ class BarInspection {
 }  // namespace
 
 std::string_view name_of(Asset asset) noexcept {
-  return asset == Asset::stock ? "stock" : "crypto";
+  constexpr std::array<std::string_view, 3> kNames = {"stock", "crypto", "fx"};
+  return kNames[static_cast<std::size_t>(asset)];
 }
 
-Asset detect_asset(const Bars& bars) {
-  if (bars.style.steps) return Asset::stock;
+DetectedAsset detect_asset(const Bars& bars) {
+  if (is_currency_pair(bars.symbol)) return {Asset::fx, "named by two currencies"};
+  if (bars.style.steps) return {Asset::stock, "no dates"};
   const bool weekend = std::any_of(bars.times.begin(), bars.times.end(), is_weekend);
-  return weekend ? Asset::crypto : Asset::stock;
+  return weekend ? DetectedAsset{Asset::crypto, "bars on weekends"}
+                 : DetectedAsset{Asset::stock, "no bar on a weekend"};
 }
 
 double bars_per_year(const Bars& bars, Asset asset) {
-  return (asset == Asset::stock ? 252 : 365) * bars_per_day(days_of(bars));
+  constexpr std::array<double, 3> kDays = {252, 365, 260};
+  return kDays[static_cast<std::size_t>(asset)] * bars_per_day(days_of(bars));
 }
 
 std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> chosen_asset,
@@ -269,7 +275,7 @@ std::vector<std::string> calendar_notes(const Bars& bars, std::optional<Asset> c
   if (bars.style.steps || bars.size() < 2) return notes;
   const double step = median(steps_of(bars));
   const Spacing spacing = spacing_of(step);
-  const Asset asset = chosen_asset.value_or(detect_asset(bars));
+  const Asset asset = chosen_asset.value_or(detect_asset(bars).asset);
   if (!chosen_bars_per_year && !spacing.name.empty()) {
     notes.push_back(fmt::format(
         "{}: {} has {} bars, {:.3g} {} apart: its annual figures assume {:g} bars a year; "

@@ -1,5 +1,5 @@
-// Facts derived from the times and prices of a symbol: stock or crypto, bars per year, and notes on
-// the quality of the data.
+// Facts derived from the name, times and prices of a symbol: stock, crypto or a currency pair, bars
+// per year, and notes on the quality of the data.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,18 @@
 
 namespace toto::tables {
 
-enum class Asset { stock, crypto };
+enum class Asset { stock, crypto, fx };
 std::string_view name_of(Asset asset) noexcept;
 
-// Crypto if any bar falls on a weekend. A file without dates is a stock.
-Asset detect_asset(const Bars& bars);
+// Of fx if the symbol is a currency pair, crypto if any bar falls on a weekend, else a stock.
+struct DetectedAsset {
+  Asset asset = Asset::stock;
+  std::string_view reason = {};  // "no bar on a weekend"
+};
+DetectedAsset detect_asset(const Bars& bars);
 
-// 252 or 365 times the median number of bars per day that has any. Without dates every bar counts
-// as a day.
+// 252 (stock), 260 (fx) or 365 (crypto) times the median number of bars per day that has any.
+// Without dates every bar counts as a day.
 double bars_per_year(const Bars& bars, Asset asset);
 
 // One sentence for each rule above that may not fit the file: bars that are not daily, whose annual

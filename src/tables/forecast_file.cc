@@ -41,6 +41,7 @@ void write_values(io::JsonWriter& json, std::string_view name, std::span<const f
 void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
                         std::span<const double> levels) {
   json.field("id", entry.id).field("context_length", entry.context_length);
+  json.field("scale", entry.scale);
   if (!entry.timestamps.empty()) json.field("start", entry.timestamps.front());
   json.key("timestamps").begin_array();
   for (const std::string& time : entry.timestamps) json.value(time);
@@ -203,6 +204,7 @@ ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view
   };
   ForecastEntry entry{.id = id,
                       .context_length = forecast.context_length,
+                      .scale = forecast.scale.empty() ? 1 : forecast.scale[row],
                       .timestamps = timestamps,
                       .mean = steps(forecast.mean, row),
                       .median = steps(forecast.median, row)};

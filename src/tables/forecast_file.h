@@ -36,6 +36,7 @@ void write_engine(io::JsonWriter& json, const EngineBlock& engine);  // the obje
 struct ForecastEntry {
   std::string_view id = {};
   int context_length = 0;
+  double scale = 1;                                    // Forecast::scale of the variate
   std::span<const std::string> timestamps = {};        // [step]
   std::span<const float> mean = {};                    // [step]
   std::span<const float> median = {};                  // [step]

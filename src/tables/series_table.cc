@@ -1,5 +1,6 @@
 #include "tables/series_table.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <unordered_map>
@@ -62,6 +63,7 @@ class TableReader {
            "{}: there is a header but no row of data, expected at least one",
            io::place(file_, table_.header_line, 1));
     }
+    put_in_order();
     table_.style = clock_.style();
     return std::move(table_);
   }
@@ -232,8 +234,8 @@ class TableReader {
     last_group_ = group_;
     if (rows.times.empty()) {
       rows.first_line = line;
-    } else if (time_ <= rows.times.back()) {
-      fail_order(rows, line);
+    } else if (!continues(rows, line)) {
+      return;
     }
     rows.times.push_back(time_);
     if (options_.keep_lines) rows.lines.push_back(line);
@@ -242,6 +244,51 @@ class TableReader {
     }
     for (std::size_t slot = 0; slot < row_exact_.size(); ++slot) {
       rows.exact[slot].push_back(row_exact_[slot]);
+    }
+  }
+
+  // Whether the row comes after the last one of its id; false if it is that row again.
+  bool continues(TableRows& rows, std::int64_t line) {
+    const Ticks last = rows.times.back();
+    if (options_.newest_first && time_ == last && repeats(rows)) {
+      if (num_repeated_++ == 0) first_repeated_ = line;
+      return false;
+    }
+    if (options_.newest_first && rows.times.size() == 1) rows.descending = time_ < last;
+    if (time_ == last || (time_ < last) != rows.descending) fail_order(rows, line);
+    return true;
+  }
+
+  bool repeats(const TableRows& rows) const {
+    const auto same = [](auto a, auto b) { return a == b || (a != a && b != b); };  // NaN too
+    for (std::size_t slot = 0; slot < row_values_.size(); ++slot) {
+      if (!same(row_values_[slot], rows.values[slot].back())) return false;
+    }
+    for (std::size_t slot = 0; slot < row_exact_.size(); ++slot) {
+      if (!same(row_exact_[slot], rows.exact[slot].back())) return false;
+    }
+    return true;
+  }
+
+  // The oldest row first, and what was done to the rows in words.
+  void put_in_order() {
+    std::size_t num_reversed = 0;
+    for (TableRows& rows : table_.groups) {
+      if (!std::exchange(rows.descending, false)) continue;
+      ++num_reversed;
+      std::ranges::reverse(rows.times);
+      std::ranges::reverse(rows.lines);
+      for (auto& column : rows.values) std::ranges::reverse(column);
+      for (auto& column : rows.exact) std::ranges::reverse(column);
+    }
+    if (num_reversed > 0) {
+      table_.warnings.push_back(
+          fmt::format("{}: the rows are newest first: read in reverse", file_));
+    }
+    if (num_repeated_ > 0) {
+      table_.warnings.push_back(fmt::format(
+          "{}: line {}: the row repeats the one before it: dropped{}", file_, first_repeated_,
+          num_repeated_ == 1 ? "" : fmt::format(", and {} more like it", num_repeated_ - 1)));
     }
   }
 
@@ -279,6 +326,8 @@ class TableReader {
   std::size_t num_strict_ = 0;      // slots before the loose ones
   const TakeRows* take_ = nullptr;  // set while streaming
   bool stopped_ = false;            // streaming this table is not possible
+  std::size_t num_repeated_ = 0;    // rows dropped
+  std::int64_t first_repeated_ = 0;
   // The row being read.
   std::size_t group_ = 0;
   Ticks time_ = 0;

@@ -34,6 +34,9 @@ struct TableOptions {
   std::string time_name = {};  // of the time column; empty: found by its name, else the first one
   bool keep_lines = false;     // fill TableRows::lines
   bool exact = false;          // fill TableRows::exact
+  // Rows newest first are read in reverse, rows equal to the one before them are dropped, both with
+  // a warning; else they are refused.
+  bool newest_first = false;
 };
 
 // The rows of one id, or of a whole file without an id column. Times increase strictly.
@@ -44,6 +47,7 @@ struct TableRows {
   std::vector<std::int64_t> lines = {};
   std::vector<std::vector<float>> values = {};  // [column][row]; NaN is missing
   std::vector<std::vector<double>> exact = {};  // the same values in double precision
+  bool descending = false;                      // as long as it is being read
 };
 
 struct SeriesTable {

@@ -78,8 +78,11 @@ NetworkProbe probe_network(Runner& runner, const Series& series) {
   const auto length = static_cast<int>(series.length());
   const Series other = make_series("another series", 1, length, 0);
   NetworkProbe probe{.first = runner.trace(series, patch), .second = runner.trace(other, patch)};
-  const ForecastOptions exact{
-      .horizon = patch, .quantiles = {}, .max_context = length, .decode = Decode::mean};
+  const ForecastOptions exact{.horizon = patch,
+                              .quantiles = {},
+                              .max_context = length,
+                              .decode = Decode::mean,
+                              .scale = 1};  // as the trace
   const std::vector<Forecast> forecasts = runner.forecast(std::span(&series, 1), exact);
   if (!forecasts.empty()) probe.forecast = forecasts.front();
   return probe;

@@ -52,9 +52,12 @@ InvarianceWorkload make_workload(const ModelInfo& model, std::uint64_t seed) {
     const std::string id = fmt::format("series {}", work.series.size());
     work.series.push_back(make_series(id, variates, length, seed));
   }
-  work.options[0] = {.horizon = patch, .seed = seed};
-  work.options[1] = {
-      .horizon = patch + 2, .num_samples = large ? 2 : 8, .seed = seed, .keep_samples = true};
+  work.options[0] = {.horizon = patch, .scale = 1, .seed = seed};
+  work.options[1] = {.horizon = patch + 2,
+                     .num_samples = large ? 2 : 8,
+                     .scale = 1,
+                     .seed = seed,
+                     .keep_samples = true};
   return work;
 }
 

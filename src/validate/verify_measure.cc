@@ -114,6 +114,7 @@ void run_shapes(MeasuredEngine& running, ProductionRun& measured) {
     ++measured.num_shapes;
     const ForecastOptions options{.horizon = item.horizon,
                                   .num_samples = kShapeSamples,
+                                  .scale = 1,
                                   .seed = running.plan.options->seed,
                                   .keep_samples = true};
     std::string wrong;
@@ -129,7 +130,7 @@ void run_shapes(MeasuredEngine& running, ProductionRun& measured) {
 
 void run_speed(MeasuredEngine& running, ProductionRun& measured) {
   const ProductionCase& item = running.plan.cases->front();
-  const ForecastOptions options{.horizon = item.horizon};
+  const ForecastOptions options{.horizon = item.horizon, .scale = 1};
   measured.milliseconds = std::numeric_limits<double>::infinity();
   for (int run = 0; run <= kSpeedRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
@@ -142,9 +143,9 @@ void run_speed(MeasuredEngine& running, ProductionRun& measured) {
 void run_determinism(MeasuredEngine& running, int patch, ProductionRun& measured) {
   const std::uint64_t seed = running.plan.options->seed;
   const Series series = make_series("runs", 1, 2 * patch - 1, seed);
-  const ForecastOptions exact{.horizon = patch};
+  const ForecastOptions exact{.horizon = patch, .scale = 1};
   const ForecastOptions sampled{
-      .horizon = patch + 1, .num_samples = 2, .seed = seed, .keep_samples = true};
+      .horizon = patch + 1, .num_samples = 2, .scale = 1, .seed = seed, .keep_samples = true};
   std::vector<std::uint32_t> first;
   for (int run = 0; run < kDeterminismRuns; ++run) {
     std::vector<std::uint32_t> bits;

@@ -44,7 +44,7 @@ class Symbol:
         per_day = statistics.median([days.count(day) for day in sorted(set(days))])
         self.year = settings["bars_per_year"] or (365 if self.crypto else 252) * per_day
         self.lag = settings["decision_lag"]
-        position = {t: i for i, t in enumerate(self.time)}
+        self.position = position = {t: i for i, t in enumerate(self.time)}
         self.forecast = {}  # bar -> target -> row
         for row in forecasts:
             bar = position[row["target_time"]]
@@ -74,6 +74,15 @@ class Symbol:
         if self.at_close:
             return bar - 1, self.market(self.price["close"][bar - 1], side)
         return bar, self.market(self.price["open"][bar], side)
+
+    def check_inside(self, checker, what, row):
+        """No fill lies outside its bar, slippage aside."""
+        for key in ("entry", "exit"):
+            bar = self.position[row[f"{key}_time"]]
+            o, h, l, c = (self.price[k][bar] for k in ("open", "high", "low", "close"))
+            if l <= min(o, c) and max(o, c) <= h:  # a bar that holds its own open and close
+                price = float(row[f"{key}_price"])
+                checker.inside(f"{what}: {key}", price, l * (1 - self.slip), h * (1 + self.slip))
 
     def close_out(self, side, entry, exit_, held, share=1):
         growth = exit_ / entry
@@ -175,10 +184,13 @@ class Symbol:
             if limit is not None:
                 if not through(limit, side < 0):
                     continue
-                entry_bar, entry = bar, limit
+                # At the open where it is beyond the limit: a buyer pays less, a seller gets more.
+                entry_bar, entry = bar, min(limit, o) if side > 0 else max(limit, o)
             exit_ = self.market(c, -side)
             if target is not None and side * (target - entry) > 0 and through(target, side > 0):
-                if limit is None or side * (limit - o) > 0 or side * (c - target) > 0:
+                if limit is None or side * (limit - o) > 0:
+                    exit_ = max(target, o) if side > 0 else min(target, o)
+                elif side * (c - target) > 0:
                     exit_ = target
                 else:
                     ambiguous = True
@@ -339,6 +351,11 @@ class Checker:
             self.problems.append(f"{what}: {found!r}, expected {expected!r}")
 
 
+    def inside(self, what, found, low, high):
+        self.count += 1
+        if not low * (1 - TOLERANCE) <= found <= high * (1 + TOLERANCE):
+            self.problems.append(f"{what}: {found!r} is outside its bar, {low!r} to {high!r}")
+
     def rounded(self, what, found, expected, unit):
         """A number shown in whole `unit`s."""
         self.count += 1
@@ -410,6 +427,7 @@ def check(folder, data, other=None):
                     "side": "long" if trade["side"] > 0 else "short", "entry_time": symbol.time[trade["entry_bar"]],
                     "exit_time": symbol.time[trade["exit_bar"]], "entry": trade["entry"], "exit": trade["exit"],
                     "fee": trade["fee"], "return": trade["return"]})
+                symbol.check_inside(checker, f"{where} trade {i}", row)
                 written.append({"entry": float(row["entry_price"]), "exit": float(row["exit_price"]),
                                 "fee": float(row["fee"]), "return": float(row["return"]), "share": trade["share"]})
             column = {row["date"]: row[f"{name}:{strategy}"] for row in returns}

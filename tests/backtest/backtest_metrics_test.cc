@@ -1,6 +1,7 @@
 // Figures of returns, trades and forecasts, compared with hand calculations and Boost.Math.
 #include <gtest/gtest.h>
 
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
@@ -26,6 +27,53 @@ Simulation from_returns(const std::vector<double>& returns) {
 }
 
 // --------------------------------------------------------------------------------------- trading
+
+TEST(TradingMetrics, AgainstBuyHold) {
+  // Means 0.01 and 0.005. Products of deviations: 5, 50, 30, -5 x 1e-5; squares of buy-hold's:
+  // 2.5, 62.5, 22.5, 2.5 x 1e-5. Beta 0.0008/0.0009.
+  const std::vector<double> hold = {0.01, -0.02, 0.02, 0.01};
+  const Simulation simulation = from_returns({0.02, -0.01, 0.03, 0});
+  const TradingMetrics metrics = trading_metrics(simulation, 252, hold);
+  EXPECT_NEAR(metrics.beta, 8.0 / 9, kExact);
+  EXPECT_NEAR(metrics.alpha, (0.01 - 8.0 / 9 * 0.005) * 252, kExact);
+  // Ahead by 0.01, 0.01, 0.01, -0.01: mean 0.005, standard deviation 0.01.
+  EXPECT_NEAR(metrics.information_ratio, 0.5 * std::sqrt(252.0), 1e-11);
+  // S^2 = 0.0001 / (0.001/3) = 0.3; no skew; kurtosis 8.5e-8 / 0.00025^2 = 1.36.
+  const boost::math::normal normal;
+  EXPECT_NEAR(metrics.probabilistic_sharpe,
+              boost::math::cdf(normal, std::sqrt(0.3 * 3 / (1 + 0.09 * 0.3))), kExact);
+  // Sorted -0.01, 0, ...: 0.05 x 3 = 0.15 of the way.
+  EXPECT_NEAR(metrics.var_95, -0.0085, kExact);
+  EXPECT_NEAR(metrics.cvar_95, -0.01, kExact);
+  const TradingMetrics itself = trading_metrics(simulation, 252);
+  EXPECT_TRUE(std::isnan(itself.beta));
+  EXPECT_TRUE(std::isnan(itself.alpha));
+  EXPECT_TRUE(std::isnan(itself.information_ratio));
+  EXPECT_EQ(itself.probabilistic_sharpe, metrics.probabilistic_sharpe);
+  const TradingMetrics equal = trading_metrics(from_returns(hold), 252, hold);
+  EXPECT_NEAR(equal.beta, 1, kExact);
+  EXPECT_NEAR(equal.alpha, 0, kExact);
+  EXPECT_TRUE(std::isnan(equal.information_ratio)) << "never ahead or behind";
+  const std::vector<double> flat(4, 0.01);
+  EXPECT_TRUE(std::isnan(trading_metrics(simulation, 252, flat).beta)) << "no variance";
+  EXPECT_TRUE(std::isnan(trading_metrics(simulation, 252, flat).alpha));
+  const TradingMetrics one = trading_metrics(from_returns({-0.1}), 252, std::vector<double>{0.1});
+  EXPECT_TRUE(std::isnan(one.beta));
+  EXPECT_TRUE(std::isnan(one.probabilistic_sharpe));
+  EXPECT_EQ(one.var_95, -0.1);
+  EXPECT_EQ(one.cvar_95, -0.1);
+  const TradingMetrics idle = trading_metrics(from_returns({0, 0, 0, 0}), 252, hold);
+  EXPECT_EQ(idle.beta, 0);
+  EXPECT_EQ(idle.alpha, 0);
+  EXPECT_TRUE(std::isnan(idle.probabilistic_sharpe));
+  EXPECT_EQ(idle.cvar_95, 0);
+}
+
+TEST(TradingMetrics, AQuarterOfAYearCanBeAnnualised) {
+  EXPECT_TRUE(too_short_to_annualise(62, 252));
+  EXPECT_FALSE(too_short_to_annualise(63, 252));
+  EXPECT_TRUE(too_short_to_annualise(250, 365 * 24));
+}
 
 TEST(TradingMetrics, OfFourReturns) {
   Simulation simulation = from_returns({0.1, -0.05, 0.0, 0.02});
@@ -193,37 +241,61 @@ TEST(DieboldMariano, StudentTailAgreesWithBoost) {
 
 // ------------------------------------------------------------------------------------- transforms
 
-TEST(Transform, ChangesOverTheLagEndAtTheDecision) {
-  const std::vector<double> prices = {100, 110, 121, 60.5, 9999};
+TEST(Transform, EveryTargetIsMeasuredFromTheClose) {
+  // open, high, low, close
+  const tables::Bars bars = make_bars(
+      {{90, 120, 80, 100}, {105, 120, 95, 110}, {100, 132, 99, 121}, {110, 121, 55, 60.5}});
   std::vector<float> context;
-  make_context(Transform::pct, 1, prices, 3, 1, 100, context);
-  EXPECT_EQ(context, (std::vector<float>{0.1f, 0.1f, -0.5f}));
-  make_context(Transform::pct, 1, prices, 3, 2, 100, context);
-  EXPECT_EQ(context, (std::vector<float>{0.21f, -0.45f}));
-  make_context(Transform::pct, 1, prices, 3, 1, 2, context);
-  EXPECT_EQ(context, (std::vector<float>{0.1f, -0.5f}));
-  make_context(Transform::log, 1, prices, 3, 1, 1, context);
-  EXPECT_FLOAT_EQ(context[0], std::log(0.5f));
-  make_context(Transform::price, 1, prices, 3, 2, 100, context);
-  EXPECT_EQ(context, (std::vector<float>{100, 110, 121, 60.5}));
+  const auto series = [&](Transform transform, tables::Target target, std::size_t decision,
+                          std::size_t lag, std::size_t most = 100) {
+    make_context(transform, bars, target, decision, lag, most, context);
+    return context;
+  };
+  using tables::Target;
+  EXPECT_EQ(series(Transform::pct, Target::close, 3, 1), (std::vector<float>{0.1f, 0.1f, -0.5f}));
+  EXPECT_EQ(series(Transform::pct, Target::close, 3, 2), (std::vector<float>{0.21f, -0.45f}));
+  // Highs 120, 132, 121 over closes 100, 110, 121; lows 95, 99, 55; opens 105, 100, 110.
+  EXPECT_EQ(series(Transform::pct, Target::high, 3, 1), (std::vector<float>{0.2f, 0.2f, 0}));
+  EXPECT_EQ(series(Transform::pct, Target::low, 2, 1), (std::vector<float>{-0.05f, -0.1f}));
+  EXPECT_EQ(series(Transform::pct, Target::open, 1, 1), (std::vector<float>{0.05f}));
+  EXPECT_EQ(series(Transform::pct, Target::high, 3, 2), (std::vector<float>{0.32f, 0.1f}));
+  EXPECT_EQ(series(Transform::pct, Target::close, 3, 1, 2), (std::vector<float>{0.1f, -0.5f}));
+  EXPECT_FLOAT_EQ(series(Transform::log, Target::high, 2, 1)[1], std::log(1.2f));
+  EXPECT_FLOAT_EQ(series(Transform::log, Target::close, 3, 1, 1)[0], std::log(0.5f));
+  EXPECT_EQ(series(Transform::price, Target::low, 3, 2), (std::vector<float>{80, 95, 99, 55}));
   EXPECT_EQ(num_points(Transform::pct, 3, 2), 2u);
   EXPECT_EQ(num_points(Transform::pct, 0, 2), 0u);
   EXPECT_EQ(num_points(Transform::price, 3, 2), 4u);
-  EXPECT_EQ(to_price(Transform::pct, 1, 0.25, 80), 100);
-  EXPECT_NEAR(to_price(Transform::log, 1, std::log(1.25), 80), 100, 1e-12);
-  EXPECT_EQ(to_price(Transform::price, 1, 7, 80), 7);
-  make_context(Transform::pct, 100, prices, 3, 1, 1, context);
-  EXPECT_EQ(context, std::vector<float>{static_cast<float>(100 * (prices[3] / prices[2] - 1))});
-  EXPECT_EQ(to_price(Transform::pct, 100, 25, 80), 100);
-  EXPECT_NEAR(to_price(Transform::log, 100, 100 * std::log(1.25), 80), 100, 1e-12);
+  EXPECT_EQ(to_price(Transform::pct, 0.25, 80), 100);
+  EXPECT_NEAR(to_price(Transform::log, std::log(1.25), 80), 100, 1e-12);
+  EXPECT_EQ(to_price(Transform::price, 7, 80), 7);
+}
+
+TEST(Transform, ContextsBeginWithABlock) {
+  // Blocks of 4096 / 8 = 512 points.
+  EXPECT_EQ(context_start(4095, 4096), 0u);
+  EXPECT_EQ(context_start(4096, 4096), 0u);
+  EXPECT_EQ(context_start(4097, 4096), 512u);
+  EXPECT_EQ(context_start(4608, 4096), 512u);
+  EXPECT_EQ(context_start(4609, 4096), 1024u);
+  // 100 / 8 = 12: 150 points leave 50 too many, five blocks.
+  EXPECT_EQ(context_start(150, 100), 60u);
+  // Fewer than 8: blocks of one point, the context slides.
+  EXPECT_EQ(context_start(20, 7), 13u);
+  EXPECT_EQ(context_start(5, 1), 4u);
+  const tables::Bars bars = make_bars(std::vector<Row>(150, {1, 1, 1, 1}));
+  std::vector<float> context;
+  make_context(Transform::price, bars, tables::Target::close, 149, 1, 100, context);
+  EXPECT_EQ(context.size(), 90u);
 }
 
 TEST(Transform, ChangesBeyondFloatAreRefusedWithTheirLine) {
   const tables::Bars bars = make_bars({{1, 1, 1, 1e-30}, {1, 1, 1, 1e30}});
-  io::expect_error(ErrorCode::corrupt_file, {"TEST.csv: line 3", "close 1e+30 after 1e-30"},
-                   [&] { check_changes(bars, Transform::pct, 1, 1); });
-  check_changes(bars, Transform::log, 1, 1);
-  check_changes(bars, Transform::price, 1, 1);
+  io::expect_error(ErrorCode::corrupt_file,
+                   {"TEST.csv: line 3", "close 1e+30 after a close of 1e-30"},
+                   [&] { check_changes(bars, Transform::pct, 1); });
+  check_changes(bars, Transform::log, 1);
+  check_changes(bars, Transform::price, 1);
 }
 
 }  // namespace

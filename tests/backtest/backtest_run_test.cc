@@ -23,7 +23,7 @@ tables::Bars random_bars(unsigned seed, std::size_t count, const std::string& sy
   std::vector<Row> rows;
   double close = 100;
   for (std::size_t i = 0; i < count; ++i) {
-    const double open = close;
+    const double open = close * std::exp(0.1 * noise(engine));
     close *= std::exp(noise(engine));
     const double high = std::max(open, close) * std::exp(std::abs(noise(engine)));
     const double low = std::min(open, close) * std::exp(-std::abs(noise(engine)));
@@ -140,6 +140,67 @@ TEST(Plan, RequiresThirtyTwoPointsAtTheFirstDecision) {
   EXPECT_EQ(plan_run(std::vector<tables::Bars>{random_bars(1, 1)}, options).skipped.size(), 1u);
 }
 
+TEST(Plan, ByDefaultAShortSymbolHasFewerTargetBars) {
+  BacktestSpec options;
+  const auto plan = [&](std::size_t bars) {
+    static std::vector<tables::Bars> data;
+    data = {random_bars(1, bars)};
+    return plan_run(data, options);
+  };
+  EXPECT_EQ(plan(500).symbols[0].first, 250u);
+  EXPECT_EQ(plan(500).symbols[0].count, 250u);
+  EXPECT_TRUE(plan(500).notes.empty());
+  // The decision after bar 128 has 128 changes: bar 129 is the first target.
+  EXPECT_EQ(plan(300).symbols[0].first, 129u);
+  EXPECT_EQ(plan(300).symbols[0].count, 171u);
+  ASSERT_EQ(plan(300).notes.size(), 1u);
+  EXPECT_EQ(plan(300).notes[0],
+            "TEST.csv: TEST has 300 bars: 171 target bars instead of 250, so that 128 points of "
+            "history are left; --windows N overrides it");
+  EXPECT_EQ(plan(378).symbols[0].count, 249u);
+  EXPECT_EQ(plan(379).symbols[0].count, 250u);
+  EXPECT_TRUE(plan(379).notes.empty());
+  EXPECT_EQ(plan(100).symbols[0].count, 1u) << "at least one";
+  EXPECT_EQ(plan(34).symbols.size(), 1u);
+  EXPECT_EQ(plan(33).skipped.size(), 1u) << "31 points";
+  options.lag = 3;
+  EXPECT_EQ(plan(300).symbols[0].first, 128u + 5) << "128 changes over 3 bars, and 3 bars more";
+  options.transform = Transform::price;
+  EXPECT_EQ(plan(300).symbols[0].first, 127u + 3);
+  options.windows = 250;
+  EXPECT_EQ(plan(260).skipped.size(), 1u) << "what was asked for is not changed";
+}
+
+TEST(Plan, TheOtherLagKeepsTheTargetBars) {
+  const std::vector<tables::Bars> bars = {random_bars(1, 300), random_bars(2, 34, "SHORT")};
+  BacktestSpec options;
+  const RunPlan plan = plan_run(bars, options);
+  ASSERT_EQ(plan.symbols.size(), 2u);
+  options.lag = 2;
+  const RunPlan other = with_lag(plan, options);
+  ASSERT_EQ(other.symbols.size(), 1u) << "SHORT has 30 changes over two bars";
+  EXPECT_EQ(other.symbols[0].first, plan.symbols[0].first);
+  EXPECT_EQ(other.symbols[0].count, plan.symbols[0].count);
+  EXPECT_EQ(other.symbols[0].rules.lag, 2u);
+}
+
+TEST(Plan, CurrencyPairsHaveTheirOwnCosts) {
+  const std::vector<tables::Bars> bars = {random_bars(1, 200, "EURUSD")};
+  BacktestSpec options;
+  SymbolPlan plan = plan_run(bars, options).symbols[0];
+  EXPECT_EQ(plan.rules.asset, tables::Asset::fx);
+  EXPECT_EQ(plan.asset_reason, "named by two currencies");
+  EXPECT_EQ(plan.bars_per_year, 260);
+  EXPECT_DOUBLE_EQ(plan.rules.costs.fee, 0.00005);
+  EXPECT_DOUBLE_EQ(plan.rules.costs.slippage, 0.00005);
+  options.asset = tables::Asset::stock;
+  options.slippage_bps = 3;
+  plan = plan_run(bars, options).symbols[0];
+  EXPECT_EQ(plan.asset_reason, "as given");
+  EXPECT_DOUBLE_EQ(plan.rules.costs.fee, 0.0005);
+  EXPECT_DOUBLE_EQ(plan.rules.costs.slippage, 0.0003);
+}
+
 TEST(Plan, AnnualFiguresUseTheGivenBarsPerYear) {
   BacktestSpec options;
   const std::vector<tables::Bars> bars = {random_bars(1, 100)};
@@ -184,6 +245,7 @@ TEST(Oracles, PerfectForesightEarnsWhatArithmeticSays) {
   EXPECT_NEAR(simple->metrics.total_return, expected, 1e-9);
   EXPECT_EQ(simple->metrics.win_rate, 1);
   EXPECT_EQ(simple->metrics.trades, 20u);
+  EXPECT_EQ(results[0].incoherent_bars, 0u);
   EXPECT_EQ(results[0].accuracy[0].model.mae, 0);
   EXPECT_EQ(results[0].accuracy[0].direction_accuracy, 1);
   EXPECT_GT(results[0].accuracy[0].persistence.mae, 1);
@@ -249,6 +311,7 @@ TEST(Lookahead, ASampleIsSpreadOverSymbolsAndWindows) {
   std::vector<tables::Bars> bars;
   for (unsigned i = 0; i < 20; ++i) bars.push_back(random_bars(i, 100, fmt::format("S{}", i)));
   BacktestSpec options;
+  options.windows = 50;
   Coin coin;
   const LookaheadCheck check =
       check_no_lookahead(run(plan_run(bars, options), coin), coin, Checked::sample);
@@ -290,19 +353,22 @@ TEST_F(EngineSourceTest, ForecastsAreTheEnginesMappedToPrices) {
     const RunPlan plan = plan_run(bars, options);
     ForecastCache cache;
     const auto all = forecasts(plan.symbols, cache);
-    // The last window's close by hand: changes over the lag up to the decision.
-    Series series;
+    // The last window by hand: changes from the close of a lag before, up to the decision.
     const std::size_t decision = 79 - lag;
-    for (std::size_t i = lag; i <= decision; ++i) {
-      series.values.push_back(static_cast<float>(bars[0].close[i] / bars[0].close[i - lag] - 1));
+    const double last = bars[0].close[decision];
+    for (const tables::Target target : tables::kTargets) {
+      Series series;
+      for (std::size_t i = lag; i <= decision; ++i) {
+        series.values.push_back(
+            static_cast<float>(bars[0].prices(target)[i] / bars[0].close[i - lag] - 1));
+      }
+      const Forecast forecast =
+          engine_.forecast(series, {.horizon = static_cast<int>(lag), .quantiles = {0.1, 0.9}});
+      const TargetForecast& found = forecast_of(all[0][2], target);
+      EXPECT_EQ(found.point, last * (1.0 + forecast.median[lag - 1]));
+      EXPECT_EQ(found.quantiles[0], last * (1.0 + forecast.quantiles[lag - 1]));
+      EXPECT_EQ(found.quantiles[8], last * (1.0 + forecast.quantiles[2 * lag - 1]));
     }
-    const Forecast forecast =
-        engine_.forecast(series, {.horizon = static_cast<int>(lag), .quantiles = {0.1, 0.9}});
-    const TargetForecast& close = all[0][2][0];
-    EXPECT_EQ(close.point, bars[0].close[decision] * (1.0 + forecast.median[lag - 1]));
-    EXPECT_EQ(close.quantiles[0], bars[0].close[decision] * (1.0 + forecast.quantiles[lag - 1]));
-    EXPECT_EQ(close.quantiles[8],
-              bars[0].close[decision] * (1.0 + forecast.quantiles[2 * lag - 1]));
   }
 }
 
@@ -349,44 +415,23 @@ TEST_F(EngineSourceTest, ChainedWindowsGiveTheSameBits) {
       }
     }
   }
-  // A sliding window has nothing to continue.
+  // Contexts of 113 to 128 points that begin with multiples of 16: each continues the one of eight
+  // windows before, if that begins with the same point. A half of them does.
   options_ = {};
-  options_.forecast.max_context = 64;
+  options_.forecast.max_context = 128;
   options.lag = 1;
   options.transform = Transform::pct;
-  const RunPlan plan = plan_run(bars, options);
+  const std::vector<tables::Bars> longer = {random_bars(10, 400, "A")};
+  options.windows = 128;
+  const RunPlan plan = plan_run(longer, options);
   ForecastCache cache, other;
-  const auto sliding = forecasts(plan.symbols, cache);
-  EXPECT_EQ(patches_.reused, 0);
+  const auto blocks = forecasts(plan.symbols, cache);
+  EXPECT_GT(patches_.reused, 0);
+  EXPECT_NEAR(static_cast<double>(patches_.reused),
+              static_cast<double>(patches_.computed + patches_.reused) / 2,
+              0.1 * static_cast<double>(patches_.computed));
   options_.reuse_prefixes = false;
-  EXPECT_EQ(forecasts(plan.symbols, other), sliding);
-}
-
-TEST_F(EngineSourceTest, ReturnScaleIsAppliedAndRemoved) {
-  const std::vector<tables::Bars> bars = {random_bars(12, 80)};
-  BacktestSpec options;
-  options.windows = 1;
-  for (const Transform transform : {Transform::pct, Transform::log}) {
-    options.transform = options_.transform = transform;
-    options_.return_scale = 100;
-    const RunPlan plan = plan_run(bars, options);
-    ForecastCache cache;
-    const TargetForecast close = forecasts(plan.symbols, cache)[0][0][0];
-    Series series;
-    for (std::size_t i = 1; i < 79; ++i) {
-      const double ratio = bars[0].close[i] / bars[0].close[i - 1];
-      const double change = transform == Transform::pct ? ratio - 1 : elementary::log(ratio);
-      series.values.push_back(static_cast<float>(100 * change));
-    }
-    const double median = engine_.forecast(series, {.horizon = 1}).median[0];
-    const double last = bars[0].close[78];
-    EXPECT_EQ(close.point, transform == Transform::pct ? last * (1 + median / 100)
-                                                       : last * elementary::exp(median / 100));
-    // The changes are no longer small compared to the network's smallest scale.
-    options_.return_scale = 1;
-    const TargetForecast wide = forecasts(plan.symbols, cache)[0][0][0];
-    EXPECT_LT(close.quantiles[8] - close.quantiles[0], (wide.quantiles[8] - wide.quantiles[0]) / 3);
-  }
+  EXPECT_EQ(forecasts(plan.symbols, other), blocks);
 }
 
 TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {

@@ -82,10 +82,10 @@ void expect_same(const BarOrders& a, const BarOrders& b, std::string_view what) 
 // The signal after bar `last` against the backtest of the file with all bars.
 void expect_agreement(const tables::Bars& all, std::size_t last, const BacktestSpec& spec,
                       ForecastSource& source) {
-  const PreparedBacktest early = prepare_signal(spec, {first_bars(all, last + 1)});
+  const PreparedBacktest early = prepare_signal(spec, {.bars = {first_bars(all, last + 1)}});
   ASSERT_EQ(early.plan.symbols.size(), 1u);
   const auto signals = signals_of(early.plan.symbols, spec.strategies, source);
-  const PreparedBacktest later = prepare(spec, {first_bars(all, last + 1 + spec.lag)});
+  const PreparedBacktest later = prepare(spec, {.bars = {first_bars(all, last + 1 + spec.lag)}});
   const SymbolPlan& plan = later.plan.symbols.at(0);
   EXPECT_EQ(plan.first, early.plan.symbols[0].first);
   EXPECT_EQ(plan.count, early.plan.symbols[0].count);
@@ -131,7 +131,7 @@ TEST(Signal, ADirectionThatLostIsShutDownAsInTheBacktest) {
   spec.strategies = {&parse_strategy("simple"), &parse_strategy("unprofit-shutdown")};
   std::size_t shut = 0;
   for (std::size_t last = 240; last < 320; ++last) {
-    const PreparedBacktest early = prepare_signal(spec, {first_bars(all, last + 1)});
+    const PreparedBacktest early = prepare_signal(spec, {.bars = {first_bars(all, last + 1)}});
     const auto signal = signals_of(early.plan.symbols, spec.strategies, source).at(0);
     if (signal.strategies[1].orders.legs[0].side != Side::flat) continue;
     ++shut;
@@ -157,7 +157,7 @@ TEST(Signal, LooksBackOnlyForStrategiesThatDo) {
   spec.windows = 60;
   const auto count = [&](std::vector<const Strategy*> strategies, bool tuned) {
     spec.tune_offsets = tuned;
-    const PreparedBacktest prepared = prepare_signal(spec, bars);
+    const PreparedBacktest prepared = prepare_signal(spec, {.bars = bars});
     Counting source;
     signals_of(prepared.plan.symbols, strategies, source);
     return source.count;
@@ -233,7 +233,7 @@ TEST_F(EngineSignal, TheProbabilityIsThatOfTheDistribution) {
       ASSERT_GT(up, 0);
       ASSERT_LT(up, 1);
       Series series;
-      make_context(transform, 1, bars[0].close, 159, lag, 4096, series.values);
+      make_context(transform, bars[0], tables::Target::close, 159, lag, 4096, series.values);
       constexpr double kAside = 1e-6;
       const Forecast near =
           engine_.forecast(series, {.horizon = static_cast<int>(lag),
@@ -251,7 +251,7 @@ TEST_F(EngineSignal, TheRunHasTheSameSignalAsTheCommand) {
   const std::vector<tables::Bars> bars = {walk_of_days(9, 160, false)};
   BacktestSpec spec;
   spec.windows = 12;
-  const PreparedBacktest for_signal = prepare_signal(spec, bars);
+  const PreparedBacktest for_signal = prepare_signal(spec, {.bars = bars});
   const SignalRun alone = run_signal(for_signal, engine_, "small");
   ASSERT_EQ(alone.signals.size(), 1u);
   const io::Json json = io::parse_json(alone.json, "signal");

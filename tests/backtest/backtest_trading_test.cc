@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "backtest/strategy.h"
 #include "backtest_fixture.h"
@@ -238,6 +239,18 @@ TEST(Holding, ConstantPricesLoseTheCosts) {
   }
 }
 
+TEST(Forecasts, ABarThatCannotExistIsIncoherent) {
+  const auto coherent = [](double close, double low, double high, double open) {
+    return is_coherent(make_forecast(close, low, high, open));
+  };
+  EXPECT_TRUE(coherent(101, 95, 105, 100));
+  EXPECT_TRUE(coherent(100, 100, 100, 100)) << "equal prices are possible";
+  EXPECT_FALSE(coherent(101, 100.5, 105, 100)) << "the low is above the open";
+  EXPECT_FALSE(coherent(94, 95, 105, 100)) << "the close is below the low";
+  EXPECT_FALSE(coherent(106, 95, 105, 100));
+  EXPECT_FALSE(coherent(101, 95, 105, 107)) << "the open is above the high";
+}
+
 // ------------------------------------------------------------------------------------ round trips
 
 TEST(RoundTrip, EntryTakeprofitFillsOnlyStrictlyThroughItsPrice) {
@@ -288,7 +301,13 @@ TEST(RoundTrip, EntryAtTheCloseBeforeMeetsAGapThroughTheTakeProfit) {
   EXPECT_EQ(trade.entry_price, 100);
   EXPECT_EQ(trade.entry_bar, 0u);
   EXPECT_EQ(trade.exit_bar, 1u);
-  EXPECT_EQ(trade.exit_price, 105) << "at its price, never better";
+  EXPECT_EQ(trade.exit_price, 110) << "the bar never trades at 105: out at its open";
+  // Short from 100, take-profit at 95; the bar opens at 90.
+  const std::vector<BarForecast> down = {make_forecast(99, 95, 105)};
+  const Trade short_trade =
+      run(parse_strategy("entry-takeprofit"), after_100({{90, 93, 88, 92}}), down, rules).trades[0];
+  EXPECT_EQ(short_trade.exit_price, 90);
+  EXPECT_NEAR(short_trade.net_return, 0.1, kExact);
 }
 
 TEST(RoundTrip, HighlowEntersAtTheLimitAndLeavesAtTheClose) {
@@ -314,12 +333,81 @@ TEST(RoundTrip, HighlowEntersAtTheLimitAndLeavesAtTheClose) {
   EXPECT_DOUBLE_EQ(trade.exit_price, 98.98);
 }
 
-TEST(RoundTrip, AGapThroughTheLimitFillsAtTheLimit) {
-  // The whole bar lies below the limit of 95.
+TEST(RoundTrip, AGapThroughTheLimitFillsAtTheOpen) {
+  // The whole bar lies below the limit of 95: it never trades there.
+  Rules rules;
+  rules.costs.slippage = 0.01;
   const std::vector<BarForecast> up = {make_forecast(101, 95, 105)};
-  const Trade trade = run(parse_strategy("highlow"), after_100({{90, 92, 88, 91}}), up).trades[0];
-  EXPECT_EQ(trade.entry_price, 95);
-  EXPECT_NEAR(trade.net_return, 91.0 / 95 - 1, kExact);
+  const Trade trade =
+      run(parse_strategy("highlow"), after_100({{90, 92, 88, 91}}), up, rules).trades[0];
+  EXPECT_EQ(trade.entry_price, 90) << "without slippage";
+  EXPECT_NEAR(trade.net_return, 91 * 0.99 / 90 - 1, kExact);
+  // It opens below the limit and trades above it later: still in at the open.
+  const Trade inside = run(parse_strategy("highlow"), after_100({{94, 99, 93, 98}}), up).trades[0];
+  EXPECT_EQ(inside.entry_price, 94);
+  // An open at the limit itself is not beyond it.
+  const Trade at = run(parse_strategy("highlow"), after_100({{95, 99, 94, 98}}), up).trades[0];
+  EXPECT_EQ(at.entry_price, 95);
+  const std::vector<BarForecast> down = {make_forecast(99, 95, 105)};
+  const Trade sold =
+      run(parse_strategy("highlow"), after_100({{110, 112, 108, 109}}), down).trades[0];
+  EXPECT_EQ(sold.side, kShort);
+  EXPECT_EQ(sold.entry_price, 110);
+  EXPECT_NEAR(sold.net_return, 1.0 / 110, kExact);
+}
+
+TEST(RoundTrip, ATakeProfitBeyondTheFillAtTheOpenIsPlaced) {
+  // Limit 95, take-profit 105. In at the open of 90, then through 105: 15/90.
+  const std::vector<BarForecast> up = {make_forecast(101, 95, 106)};
+  const Trade trade = run(parse_strategy("maxdiff"), after_100({{90, 107, 88, 100}}), up).trades[0];
+  EXPECT_EQ(trade.entry_price, 90);
+  EXPECT_EQ(trade.exit_price, 106);
+  EXPECT_NEAR(trade.net_return, 16.0 / 90, kExact);
+}
+
+TEST(RoundTrip, ATakeProfitNeverFillsAtAnOpenBeforeItsEntry) {
+  // The bar opens at 110, beyond the take-profit of 106, falls through the limit of 95 and closes
+  // at 107: in at 95, out at 106 on the way up. The open is over when the entry fills.
+  const std::vector<BarForecast> up = {make_forecast(101, 95, 106)};
+  const Simulation result = run(parse_strategy("maxdiff"), after_100({{110, 111, 94, 107}}), up);
+  ASSERT_EQ(result.trades.size(), 1u);
+  EXPECT_EQ(result.trades[0].entry_price, 95);
+  EXPECT_EQ(result.trades[0].exit_price, 106);
+  EXPECT_EQ(result.num_ambiguous_bars, 0u);
+}
+
+// Every limit of every strategy, on bars that gap and forecasts that miss.
+TEST(RoundTrip, NoFillLiesOutsideItsBar) {
+  std::mt19937 engine(17);
+  std::normal_distribution<double> noise(0, 0.03);
+  std::vector<Row> rows;
+  std::vector<BarForecast> forecasts;
+  double close = 100;
+  for (int i = 0; i < 400; ++i) {
+    const double open = close * std::exp(noise(engine)), last = close;
+    close = open * std::exp(noise(engine));
+    rows.push_back({open, std::max(open, close) * (1 + std::abs(noise(engine))),
+                    std::min(open, close) * (1 - std::abs(noise(engine))), close});
+    const double low = last * (1 - std::abs(noise(engine)));
+    forecasts.push_back(
+        make_forecast(last * std::exp(noise(engine)), low, low * (1 + std::abs(noise(engine)))));
+  }
+  const tables::Bars bars = after_100(rows);
+  std::size_t at_limits = 0;
+  for (const bool at_close : {false, true}) {
+    Rules rules;
+    rules.costs.fill_at_close = at_close;
+    for (const Strategy& strategy : all_strategies()) {
+      for (const Trade& trade : run(strategy, bars, forecasts, rules).trades) {
+        EXPECT_GE(trade.entry_price, bars.low[trade.entry_bar]) << strategy.name;
+        EXPECT_LE(trade.entry_price, bars.high[trade.entry_bar]) << strategy.name;
+        EXPECT_GE(trade.exit_price, bars.low[trade.exit_bar]) << strategy.name;
+        EXPECT_LE(trade.exit_price, bars.high[trade.exit_bar]) << strategy.name;
+        at_limits += strategy.kind == Strategy::Kind::limit ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(at_limits, 1000u);
 }
 
 TEST(RoundTrip, MaxdiffSideFollowsTheSumOfBothMoves) {
@@ -347,7 +435,7 @@ TEST(RoundTrip, BothOrdersWithinABar) {
   EXPECT_EQ(unknown.num_ambiguous_bars, 1u);
   const Simulation opened_below = result({94.5, 107, 94, 103});
   EXPECT_EQ(opened_below.trades[0].exit_price, 106);
-  EXPECT_EQ(opened_below.trades[0].entry_price, 95);
+  EXPECT_EQ(opened_below.trades[0].entry_price, 94.5);
   EXPECT_EQ(opened_below.num_ambiguous_bars, 0u);
   EXPECT_EQ(result({95, 107, 94, 103}).num_ambiguous_bars, 1u) << "open at, not through";
   const Simulation closed_above = result({100, 108, 94, 107});
@@ -363,9 +451,9 @@ TEST(RoundTrip, MaxdiffShortMirrorsTheLong) {
   };
   const Simulation opened_above = result({105.5, 106, 93, 100});
   EXPECT_EQ(opened_above.trades[0].side, kShort);
-  EXPECT_EQ(opened_above.trades[0].entry_price, 105);
+  EXPECT_EQ(opened_above.trades[0].entry_price, 105.5);
   EXPECT_EQ(opened_above.trades[0].exit_price, 94);
-  EXPECT_NEAR(opened_above.trades[0].net_return, 1 - 94.0 / 105, kExact);
+  EXPECT_NEAR(opened_above.trades[0].net_return, 1 - 94 / 105.5, kExact);
   EXPECT_EQ(result({100, 106, 93, 100}).num_ambiguous_bars, 1u);
   EXPECT_EQ(result({100, 106, 92, 93}).trades[0].exit_price, 94);
 }

@@ -112,7 +112,7 @@ TEST(Strategies, AnAddedRowReachesEveryOutput) {
   walked.results = evaluate(walked.plan.symbols, forecast_all(walked.plan.symbols, source),
                             walked.options.strategies);
   EXPECT_EQ(walked.results[0].find(kEveryOtherBar)->metrics.trades, 5u);
-  const std::string json = results_json(walked.results, {}, walked.options, {});
+  const std::string json = results_json(walked.results, {}, walked.options, {}, {});
   const io::Json parsed = io::parse_json(json, "results.json");
   for (const char* part : {"universe", "symbols"}) {
     const io::Json* strategies = part == std::string("universe")
@@ -216,7 +216,6 @@ TEST(Report, VerdictsStateTheirSampleSize) {
   EXPECT_TRUE(has(report, "Eight strategies were tried. By luck alone one or two would look good"));
   EXPECT_TRUE(has(report, "over 20 bars (Diebold-Mariano p &lt; 0.001, a significant difference)"));
   EXPECT_TRUE(has(report, "held 0 % of the closes of A, too narrow"));
-  EXPECT_TRUE(has(report, "--return-scale 100")) << "significantly worse than persistence";
   EXPECT_TRUE(has(report, "against buy-hold, points"));
   EXPECT_FALSE(has(report, "All symbols together"));
 }
@@ -229,7 +228,6 @@ TEST(Report, EverySymbolHasItsOwnBandVerdict) {
   EXPECT_TRUE(
       has(run.report(),
           "Eight strategies were tried on 2 symbols. By luck alone some of these 16 comparisons"));
-  EXPECT_TRUE(has(run.report(), "may narrow the bands"));
 }
 
 TEST(Report, ChartsSayThatBarsAreSeparateForecasts) {
@@ -281,8 +279,8 @@ TEST(Report, FiveHundredSymbolsStayReadable) {
   EXPECT_GE(count_of(report, "<tr"), 1000u);
   EXPECT_LT(count_of(report, "<tr"), 2500u);
   EXPECT_TRUE(has(report,
-                  "S000, S001, S002, S003, S004, S005, S006, S007 and 492 more: stock, "
-                  "252 bars per year"));
+                  "S000, S001, S002, S003, S004, S005, S006, S007 and 492 more: stock "
+                  "(as given), 252 bars per year"));
   EXPECT_TRUE(has(report, "is about right on "));
 }
 

@@ -74,8 +74,8 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
         "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
-  EXPECT_TRUE(has(result.out, "AAA: stock, 252 bars per year")) << result.out;
-  EXPECT_TRUE(has(report, "AAA: stock, 252 bars per year"));
+  EXPECT_TRUE(has(result.out, "AAA: stock (no bar on a weekend), 252 bars per year")) << result.out;
+  EXPECT_TRUE(has(report, "AAA: stock (no bar on a weekend), 252 bars per year"));
 }
 
 TEST_F(BacktestTest, TheReportAsksForNothingFromAnywhere) {
@@ -99,7 +99,8 @@ TEST_F(BacktestTest, SeveralSymbolsAreSummedUp) {
   bars("BBB.csv", 120, 2);
   const Result result = backtest({"AAA.csv", "BBB.csv", "--windows", "10", "--no-lag-test"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "AAA, BBB: stock, 252 bars per year")) << result.out;
+  EXPECT_TRUE(has(result.out, "AAA, BBB: stock (no bar on a weekend), 252 bars per year"))
+      << result.out;
   EXPECT_TRUE(has(result.out, "2 symbols")) << result.out;
   EXPECT_TRUE(has(result.out, "portfolio")) << result.out;
   const io::Json json = io::parse_json(written("backtest-out", "results.json"), "results.json");
@@ -235,8 +236,6 @@ TEST_F(BacktestTest, SettingsComeFromAFileToo) {
                                           "2.5",
                                           "--strategies",
                                           "simple,maxdiff",
-                                          "--return-scale",
-                                          "100",
                                           "--tune-offsets",
                                           "--no-lag-test",
                                           "--output-dir",
@@ -244,8 +243,8 @@ TEST_F(BacktestTest, SettingsComeFromAFileToo) {
   ASSERT_EQ(backtest(flags).exit_code, 0);
   file("run.conf",
        "# costs of my broker\r\n data = AAA.csv\nwindows=6\nfee_bps = 2.5\n\n"
-       "strategies = simple, maxdiff\nreturn_scale = 100\ntune_offsets = true\nlag_test = false\n");
-  file("run.json", R"({"data": ["AAA.csv"], "windows": 6, "fee_bps": 2.5, "return_scale": 100,
+       "strategies = simple, maxdiff\ntune_offsets = true\nlag_test = false\n");
+  file("run.json", R"({"data": ["AAA.csv"], "windows": 6, "fee_bps": 2.5,
                        "strategies": ["simple", "maxdiff"], "tune_offsets": true, "lag_test": false})");
   for (const char* name : {"run.conf", "run.json", "one/results.json"}) {
     const Result result = backtest({"--settings", name, "--output-dir", "two"});
@@ -281,8 +280,7 @@ TEST_F(BacktestTest, AWrongFileOfSettingsIsRefused) {
   refused("{\"windows\": 5, \"fee_bp\": 1}", "no setting \"fee_bp\"", "did you mean fee_bps?");
   refused("{\"windows\": 5", "bad.conf", "");
   expect_refusal(3, {"gone.conf"}, {"backtest", "AAA.csv", "--settings", "gone.conf"});
-  expect_refusal(2, {"--return-scale", "--transform price"},
-                 {"backtest", "AAA.csv", "--return-scale", "100", "--transform", "price"});
+  expect_refusal(2, {"--return-scale"}, {"backtest", "AAA.csv", "--return-scale", "100"});
 }
 
 TEST_F(BacktestTest, ThreadsModesAndTheCacheChangeNothing) {
@@ -515,10 +513,15 @@ class CompareTest : public BacktestTest {
     file(name, R"({"schema_version": 1, "symbols": {)" + symbols + "}}");
   }
   static std::string symbol(const std::string& name, const std::string& total) {
-    return fmt::format(R"("{}": {{"strategies": {{"simple": {{"total_return": {}, "sharpe": null,
-                       "max_drawdown": -0.1}}}}, "forecast": {{"close": {{"mae": 2,
+    return symbol(name, total, "null", "-0.1", "2");
+  }
+  static std::string symbol(const std::string& name, const std::string& total,
+                            const std::string& sharpe, const std::string& drawdown,
+                            const std::string& mae) {
+    return fmt::format(R"("{}": {{"strategies": {{"simple": {{"total_return": {}, "sharpe": {},
+                       "max_drawdown": {}}}}}, "forecast": {{"close": {{"mae": {},
                        "persistence": {{"mae": 4}}}}}}}})",
-                       name, total);
+                       name, total, sharpe, drawdown, mae);
   }
   int gate() { return backtest({"compare", "a.json", "b.json"}).exit_code; }
 };
@@ -564,6 +567,36 @@ TEST_F(CompareTest, WhatIsMissingFails) {
   EXPECT_EQ(gate(), 3);
   expect_refusal(3, {"gone.json"}, {"backtest", "compare", "a.json", "gone.json"});
   expect_refusal(2, {"expected two"}, {"backtest", "compare", "a.json"});
+}
+
+TEST_F(CompareTest, AFigureOfOneSideOnlyFails) {
+  const auto pair = [&](const std::string& a, const std::string& b) {
+    results("a.json", a);
+    results("b.json", b);
+    return backtest({"compare", "a.json", "b.json"});
+  };
+  const std::string whole = symbol("S", "0.1", "1.5", "-0.1", "2");
+  EXPECT_EQ(pair(whole, whole).exit_code, 0);
+  EXPECT_EQ(pair(whole, symbol("S", "0.1", "-1.5", "-0.9", "3")).exit_code, 0)
+      << "Sharpe, drawdown and MAE are shown, the total return gates";
+  for (const auto& [other, reason] :
+       {std::pair(symbol("S", "0.1", "null", "-0.1", "2"), "Sharpe is null in B only"),
+        std::pair(symbol("S", "0.1", "1.5", "null", "2"), "drawdown is null in B only"),
+        std::pair(symbol("S", "0.1", "1.5", "-0.1", "null"), "close MAE is null in B only"),
+        std::pair(symbol("S", "null", "1.5", "-0.1", "2"), "total return is null in B only"),
+        std::pair(std::string(R"("S": {"strategies": {"simple": {"total_return": 0.1, "sharpe": 1.5,
+                                  "max_drawdown": -0.1}}})"),
+                  "close MAE is absent in B only"),
+        std::pair(std::string(R"("S": {"strategies": {"simple": {"total_return": 0.1,
+                                  "max_drawdown": -0.1}}, "forecast": {"close": {"mae": 2,
+                                  "persistence": {"mae": 4}}}})"),
+                  "Sharpe is absent in B only")}) {
+    const Result result = pair(whole, other);
+    EXPECT_EQ(result.exit_code, 1) << reason;
+    EXPECT_TRUE(has(result.out, reason)) << result.out;
+    EXPECT_EQ(pair(other, whole).exit_code, 1) << reason;
+    EXPECT_EQ(pair(other, other).exit_code, 0) << "the same on both sides: " << reason;
+  }
 }
 
 TEST_F(CompareTest, RealRunsAgainstThemselves) {

@@ -60,8 +60,9 @@ TEST_F(ForecastTest, JsonHoldsTheWholeContract) {
   ASSERT_EQ(at(json, "series").array.size(), 2u);
   EXPECT_EQ(at(entry(json, 1), "id").string, "b");
   const io::Json& first = entry(json);
-  EXPECT_EQ(keys_of(first), (std::vector<std::string>{"id", "context_length", "start", "timestamps",
-                                                      "mean", "median", "quantiles"}));
+  EXPECT_EQ(keys_of(first),
+            (std::vector<std::string>{"id", "context_length", "scale", "start", "timestamps",
+                                      "mean", "median", "quantiles"}));
   EXPECT_EQ(at(first, "id").string, "a");
   EXPECT_EQ(at(first, "start").string, at(first, "timestamps").array.at(0).string);
   EXPECT_EQ(at(first, "mean").array.size(), 20u);
@@ -75,6 +76,37 @@ TEST_F(ForecastTest, JsonHoldsTheWholeContract) {
     EXPECT_LE(at(quantiles, "0.5").array[step].real, at(quantiles, "0.9").array[step].real);
   }
   EXPECT_EQ(numbers(at(quantiles, "0.5")), numbers(at(first, "median")));
+}
+
+TEST_F(ForecastTest, SmallSeriesAreScaledUnlessAskedOtherwise) {
+  // A rate that moves by 0.001: a deviation of 0.0008, 4096 times less than 12 x 0.316.
+  std::string text = "date,rate,price\n";
+  for (int i = 0; i < 60; ++i) {
+    text += fmt::format(
+        "{},{},{}\n", tables::format_time(tables::midnight({.year = 2024}) + i * tables::kDay, {}),
+        1.08 + 0.001 * (i % 3), 100 + 10 * (i % 3));
+  }
+  file("rates.csv", text);
+  const io::Json automatic = answer({"rates.csv", "--horizon", "30"});
+  const io::Json one = answer({"rates.csv", "--horizon", "30", "--scale", "1"});
+  EXPECT_EQ(at(entry(automatic), "scale").real, 8192);
+  EXPECT_EQ(at(entry(automatic, 1), "scale").real, 1);
+  EXPECT_EQ(at(entry(one), "scale").real, 1);
+  const auto level = [](const io::Json& series, const char* name) {
+    return numbers(at(at(series, "quantiles"), name));
+  };
+  const auto width = [&](const io::Json& series) {
+    return level(series, "0.9")[5] - level(series, "0.1")[5];
+  };
+  EXPECT_GT(width(entry(one)), 20 * width(entry(automatic)));
+  EXPECT_EQ(level(entry(one, 1), "0.9"), level(entry(automatic, 1), "0.9")) << "the same bits";
+  const io::Json fixed = answer({"rates.csv", "--horizon", "30", "--scale", "8192"});
+  EXPECT_EQ(level(entry(fixed), "0.9"), level(entry(automatic), "0.9"));
+
+  for (const char* scale : {"0", "-1", "inf", "nan", "much", ""}) {
+    refuse(2, {"--scale", "expected auto, or a finite number above 0"}, {"--scale", scale});
+  }
+  refuse(3, {"out of float32", "series \"a\""}, {"--scale", "1e38"});
 }
 
 TEST_F(ForecastTest, LimitsAreRefusedBeforeAnyWork) {

@@ -110,22 +110,26 @@ TEST_F(RemarksTest, AVariateAloneIsSaid) {
 TEST_F(RemarksTest, SeriesBelowTheModelsScaleAreSaid) {
   // +-0.01: a standard deviation of 0.0101 against sqrt(0.1).
   hourly("returns.csv", 60, [](int i) { return i % 2 == 0 ? 0.01 : -0.01; });
-  const Result result = forecast("returns.csv");
+  const Result result = forecast("returns.csv", {"--scale", "1"});
   EXPECT_EQ(count(result.err,
                   "warning: returns.csv: the series \"x\" varies by little (standard deviation "
                   "0.0101), and the model scales no series by less than 0.316: it sees a flat "
-                  "line, and bands come out up to 31 times too wide; multiply the values by 100, "
-                  "and divide the forecast by it\n"),
+                  "line, and bands come out up to 31 times too wide; --scale auto avoids that\n"),
             1U)
       << result.err;
+  EXPECT_TRUE(has(forecast("returns.csv", {"--scale", "0.5"}).err,
+                  "(standard deviation 0.0101, times the scale 0.5)"));
+  EXPECT_FALSE(has(forecast("returns.csv", {"--scale", "100"}).err, "varies by little"));
+  EXPECT_FALSE(has(forecast("returns.csv").err, "varies by little")) << "automatic";
   // A rate near 1 that hardly moves is the same to it; only the values it is shown count.
   hourly("rate.csv", 60, [](int i) { return i < 30 ? 90.0 : 1.08 + 0.02 * (i % 3); });
-  EXPECT_TRUE(has(forecast("rate.csv", {"--context", "20"}).err, "multiply the values by 100"));
+  EXPECT_TRUE(
+      has(forecast("rate.csv", {"--context", "20", "--scale", "1"}).err, "varies by little"));
   for (const double scale : {0.0, 1.0, 100.0}) {  // a constant is flat whatever its unit
     hourly("fine.csv", 60, [&](int i) { return 5 + scale * (i % 2); });
-    EXPECT_FALSE(has(forecast("fine.csv").err, "varies by little")) << scale;
+    EXPECT_FALSE(has(forecast("fine.csv", {"--scale", "1"}).err, "varies by little")) << scale;
   }
-  EXPECT_FALSE(has(forecast("rate.csv").err, "varies by little"));
+  EXPECT_FALSE(has(forecast("rate.csv", {"--scale", "1"}).err, "varies by little"));
 }
 
 TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
@@ -187,7 +191,7 @@ TEST_F(RemarksTest, SeveralSmallSeriesAreOneWarning) {
                     0.01 * (i % 3), 0.001 * (i % 3), i % 3);
   }
   file("small.csv", text);
-  const Result result = forecast("small.csv");
+  const Result result = forecast("small.csv", {"--scale", "1"});
   EXPECT_EQ(count(result.err, "by little"), 1U) << result.err;
   EXPECT_TRUE(has(result.err, "the series \"b\" and 1 more vary by little")) << result.err;
 }

@@ -14,9 +14,15 @@ using testing::error_of;
 using testing::made_model;
 using testing::small_config;
 using testing::TemporaryFolder;
-using testing::walk;
 
 constexpr int kPatch = 8;  // of small_config()
+
+// Varies so much that its automatic scale is 1 at every length: a new factor is a new context.
+Series wide_walk(unsigned seed, int length, int num_variates = 1, const std::string& id = "walk") {
+  Series series = testing::walk(seed, length, num_variates, id);
+  for (float& value : series.values) value *= 16;
+  return series;
+}
 
 // Steps [begin, end) of every variate.
 std::vector<float> slice(const Series& series, std::size_t begin, std::size_t end) {
@@ -71,7 +77,7 @@ class SessionTest : public ::testing::Test {
 
 TEST_F(SessionTest, ContinuesAfterWholePatches) {
   const SessionStats stats =
-      expect_exact(engine_, walk(1, 300), 100, {kPatch, kPatch, 3 * kPatch, 5 * kPatch}, {});
+      expect_exact(engine_, wide_walk(1, 300), 100, {kPatch, kPatch, 3 * kPatch, 5 * kPatch}, {});
   // 13 patches (100 points), then 14, 15, 18, 23: all but the new ones are reused.
   EXPECT_EQ(stats.forecasts, 5);
   EXPECT_EQ(stats.patches_computed, 13 + 1 + 1 + 3 + 5);
@@ -81,7 +87,7 @@ TEST_F(SessionTest, ContinuesAfterWholePatches) {
 
 TEST_F(SessionTest, ReusesEveryAlignmentForSinglePoints) {
   const SessionStats stats =
-      expect_exact(engine_, walk(2, 200), 64, std::vector<std::size_t>(40, 1), {.horizon = 4});
+      expect_exact(engine_, wide_walk(2, 200), 64, std::vector<std::size_t>(40, 1), {.horizon = 4});
   EXPECT_EQ(stats.contexts, kPatch);
   // 64 and then 65 to 71 are eight alignments; from 72 on one patch is new each time.
   EXPECT_EQ(stats.patches_computed, 8 + 7 * 9 + 33);
@@ -89,7 +95,7 @@ TEST_F(SessionTest, ReusesEveryAlignmentForSinglePoints) {
 }
 
 TEST_F(SessionTest, RecomputesOnlyTheLastPatchOfTheSameContext) {
-  Session session = engine_.open(walk(3, 80));
+  Session session = engine_.open(wide_walk(3, 80));
   const Forecast first = session.forecast();
   expect_same(session.forecast(), first);
   EXPECT_EQ(session.stats().patches_computed, 10 + 1);
@@ -98,7 +104,7 @@ TEST_F(SessionTest, RecomputesOnlyTheLastPatchOfTheSameContext) {
 }
 
 TEST_F(SessionTest, SamplesBeyondTheFirstPatchInEveryModeDtypeAndThreadCount) {
-  const Series whole = walk(4, 150, 3);
+  const Series whole = wide_walk(4, 150, 3);
   for (const Mode mode : {Mode::standard, Mode::reduce_overhead, Mode::max_autotune}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::int8}) {
       for (const int threads : {1, 2}) {
@@ -123,7 +129,7 @@ TEST_F(SessionTest, SamplesBeyondTheFirstPatchInEveryModeDtypeAndThreadCount) {
 }
 
 TEST_F(SessionTest, FillsMissingValuesAsAFreshForecast) {
-  Series whole = walk(5, 160, 2);
+  Series whole = wide_walk(5, 160, 2);
   // A variate that begins late, inner gaps, and a gap at the end that a later point closes: linear
   // filling then changes patches that were already used.
   for (const int t : {0, 1, 2, 3, 40, 41, 62, 63, 64, 65, 66, 90}) whole.values[t] = kMissing;
@@ -145,14 +151,14 @@ TEST_F(SessionTest, FillsMissingValuesAsAFreshForecast) {
 TEST_F(SessionTest, RecomputesASlidingContext) {
   ForecastOptions options{.horizon = 4};
   options.max_context = 64;
-  const SessionStats stats = expect_exact(engine_, walk(6, 200), 48, {8, 8, 8, 8, 1}, options);
+  const SessionStats stats = expect_exact(engine_, wide_walk(6, 200), 48, {8, 8, 8, 8, 1}, options);
   // 48, 56, 64 grow; from then on the window moves and every patch is scaled differently.
   EXPECT_EQ(stats.patches_computed, 6 + 1 + 1 + 8 + 8 + 8);
   EXPECT_EQ(stats.contexts, 1) << "what begins elsewhere is not kept";
 }
 
 TEST_F(SessionTest, DropsOldPointsBeyondTheLimit) {
-  const Series whole = walk(7, 400, 2);
+  const Series whole = wide_walk(7, 400, 2);
   Series begun = beginning_of(whole, 90);
   begun.mask.assign(begun.values.size(), 1);
   for (std::size_t t = 0; t < 180; t += 7) begun.mask[t] = 0;
@@ -175,7 +181,7 @@ TEST_F(SessionTest, DropsOldPointsBeyondTheLimit) {
 }
 
 TEST_F(SessionTest, MemoryStaysWithinItsLimit) {
-  const Series whole = walk(8, 200);
+  const Series whole = wide_walk(8, 200);
   const std::vector<std::size_t> steps(50, 1);
   const SessionStats all = expect_exact(engine_, whole, 64, steps, {.horizon = 2});
   const std::size_t one = all.bytes / kPatch;
@@ -198,7 +204,7 @@ TEST_F(SessionTest, SpaceWiseLayersEverywhere) {
     config.spacewise_every_n_layers = 2;
     config.spacewise_first = first;
     const Engine engine = Engine::load(made_model(folder_, config, first ? 11 : 10));
-    Series whole = walk(9, 150, 4);
+    Series whole = wide_walk(9, 150, 4);
     whole.group_ids = {0, 1, 0, 1};
     const SessionStats stats = expect_exact(engine, whole, 50, {8, 8, 1, 24, 7}, {.horizon = 20});
     EXPECT_EQ(stats.patches_computed, 7 + 1 + 1 + 9 + 3 + 4);
@@ -212,14 +218,14 @@ TEST_F(SessionTest, EveryScalerIsExactAndOnlyCausalOnesReuse) {
     config.scaler = scaler;
     const Engine engine =
         Engine::load(made_model(folder_, config, 20 + static_cast<std::uint64_t>(scaler)));
-    const SessionStats stats = expect_exact(engine, walk(10, 150), 40, {8, 8, 16, 1}, {});
+    const SessionStats stats = expect_exact(engine, wide_walk(10, 150), 40, {8, 8, 16, 1}, {});
     EXPECT_EQ(stats.patches_reused > 0, scaler != Toto1Scaler::std_mean);
   }
   // A clamp that acts depends on the whole context: patches that it changed are not reused.
   Toto1Config config = small_config();
   config.scale_factor_exponent = 0.01;
   const Engine engine = Engine::load(made_model(folder_, config, 30));
-  expect_exact(engine, walk(11, 150), 40, {8, 8, 16}, {.horizon = 12});
+  expect_exact(engine, wide_walk(11, 150), 40, {8, 8, 16}, {.horizon = 12});
 }
 
 // Checkpoints of every kind: variate labels, odd sizes, single Student-T, clamps that act.
@@ -229,7 +235,7 @@ TEST_F(SessionTest, EveryArchitecture) {
     SCOPED_TRACE(name);
     const Engine engine = Engine::load(std::string(TOTO_SOURCE_DIR) + "/tests/golden/" + name);
     const auto patch = static_cast<std::size_t>(engine.model().facts.patch);
-    Series whole = walk(16, static_cast<int>(12 * patch), 3);
+    Series whole = wide_walk(16, static_cast<int>(12 * patch), 3);
     whole.num_exogenous = 1;
     ForecastOptions options;
     options.horizon = static_cast<int>(patch) + 1;
@@ -239,7 +245,7 @@ TEST_F(SessionTest, EveryArchitecture) {
 }
 
 TEST_F(SessionTest, AppendClearsKnownFutures) {
-  Series whole = walk(12, 100, 3);
+  Series whole = wide_walk(12, 100, 3);
   whole.num_exogenous = 1;
   Session session = engine_.open(beginning_of(whole, 60));
   for (std::size_t length = 60; length < 84; length += kPatch) {
@@ -261,7 +267,7 @@ TEST_F(SessionTest, ABatchAnswersLikeSingleSessions) {
     std::vector<Session> sessions;
     std::vector<Session*> batch;
     for (unsigned i = 0; i < 30; ++i) {
-      wholes.push_back(walk(100 + i, 200, 1 + static_cast<int>(i % 3)));
+      wholes.push_back(wide_walk(100 + i, 200, 1 + static_cast<int>(i % 3)));
       sessions.push_back(engine.open(beginning_of(wholes[i], 20 + 3 * i)));
     }
     batch.reserve(sessions.size() + 1);
@@ -288,7 +294,7 @@ TEST_F(SessionTest, ABatchAnswersLikeSingleSessions) {
 }
 
 TEST_F(SessionTest, SurvivesACancelledForecast) {
-  const Series whole = walk(13, 2000, 3);  // two passes of tokens, then the first patch
+  const Series whole = wide_walk(13, 2000, 3);  // two passes of tokens, then the first patch
   Session session = engine_.open(beginning_of(whole, 1600));
   for (const int allowed : {0, 1, 2}) {
     int asked = 0;
@@ -306,7 +312,7 @@ TEST_F(SessionTest, SurvivesACancelledForecast) {
 }
 
 TEST_F(SessionTest, OutlivesItsEngineAndReferenceModeComputesAll) {
-  const Series whole = walk(14, 100);
+  const Series whole = wide_walk(14, 100);
   Session session = Engine::load(model_, {.mode = Mode::reference}).open(beginning_of(whole, 64));
   const Engine reference = Engine::load(model_, {.mode = Mode::reference});
   for (std::size_t length = 64; length < 80; length += kPatch) {
@@ -321,9 +327,9 @@ TEST_F(SessionTest, OutlivesItsEngineAndReferenceModeComputesAll) {
 
 TEST_F(SessionTest, RefusesBadInputUnchanged) {
   EXPECT_NE(error_of([&] { engine_.open({}); }).find("is empty"), std::string::npos);
-  EXPECT_NE(error_of([&] { engine_.open(walk(1, 10), {.max_length = 0}); }).find("max_length"),
+  EXPECT_NE(error_of([&] { engine_.open(wide_walk(1, 10), {.max_length = 0}); }).find("max_length"),
             std::string::npos);
-  Session session = engine_.open(walk(15, 60, 2, "pair"));
+  Session session = engine_.open(wide_walk(15, 60, 2, "pair"));
   const Forecast before = session.forecast();
   const std::vector<float> odd = {1, 2, 3}, infinite = {1, 2, 3, INFINITY};
   EXPECT_NE(error_of([&] {

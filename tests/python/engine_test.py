@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,30 @@ class Shapes(unittest.TestCase):
         trimmed = engine().forecast(wave(), 3, point="quantile_0.9")
         np.testing.assert_array_equal(trimmed.point, trimmed.quantiles["0.9"])
         self.assertEqual(engine().forecast(wave(), 100, decode="mean").num_samples, 0)
+
+    def test_small_series_are_scaled_by_a_power_of_two(self) -> None:
+        small = (wave() - wave().mean()) * np.float32(2.0**-12)
+        factor = 2.0 ** max(0, np.ceil(np.log2(12 * engine().info["minimum_scale"] / small.std(dtype=np.float64))))
+        automatic = engine().forecast(small, 100)
+        self.assertEqual(automatic.scale, factor)
+        large = engine().forecast(small * np.float32(factor), 100, scale=1)
+        self.assertEqual(large.scale, 1)
+        np.testing.assert_array_equal(automatic.mean, large.mean / np.float32(factor))
+        np.testing.assert_array_equal(automatic.level_values, large.level_values / np.float32(factor))
+        np.testing.assert_array_equal(engine().forecast(small, 100, scale=factor).mean, automatic.mean)
+        both = engine().forecast(np.stack([small, small * 8]), 3, multivariate=True)
+        self.assertEqual(both.scale, (factor, max(1.0, factor / 8)))
+        self.assertEqual(pickle.loads(pickle.dumps(both)).scale, both.scale)
+        self.assertEqual(pickle.loads(pickle.dumps(automatic)).scale, factor)
+        session = engine().session(small)
+        np.testing.assert_array_equal(session.forecast(100).mean, automatic.mean)
+        np.testing.assert_array_equal(session.forecast(100, scale=1).mean, engine().forecast(small, 100, scale=1).mean)
+
+    def test_the_drop_ins_do_not_scale(self) -> None:
+        small = (wave() - wave().mean()) * np.float32(2.0**-12)
+        plain = engine().forecast(small, 4, samples=8, scale=1, quantiles=())
+        pipeline = totocpp.TotoPipeline(engine())
+        np.testing.assert_array_equal(pipeline.predict(small, 4, num_samples=8)[0].samples, plain.samples)
 
 
 class SameBits(unittest.TestCase):

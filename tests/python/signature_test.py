@@ -33,7 +33,7 @@ class Signatures(unittest.TestCase):
         self.check(
             totocpp.Engine.forecast,
             f"(series, horizon=64, *, {QUANTILES}, samples=None, seed=None, context=None, multivariate=False, "
-            "known_future=None, decode='sample', missing='ffill', point='mean', ids=None, independent_streams=False, "
+            "known_future=None, decode='sample', missing='ffill', scale='auto', point='mean', ids=None, independent_streams=False, "
             "keep_samples=None)",
         )
         self.check(
@@ -50,7 +50,7 @@ class Signatures(unittest.TestCase):
         self.check(
             totocpp.Session.forecast,
             f"(horizon=64, *, {QUANTILES}, samples=None, seed=None, context=None, decode='sample', missing='ffill', "
-            "point='mean', independent_streams=False, keep_samples=None)",
+            "scale='auto', point='mean', independent_streams=False, keep_samples=None)",
         )
 
     def test_pipeline(self) -> None:

@@ -102,6 +102,43 @@ TEST_F(Routes, VariatesAndKnownFutures) {
             std::vector<float>(forecast.mean.begin() + 3, forecast.mean.begin() + 6));
 }
 
+TEST_F(Routes, EveryProtocolScalesSmallSeries) {
+  Series small = walk(5, 64);
+  for (float& value : small.values) value *= 0x1p-12f;
+  const std::string values = values_text(small.values);
+  const Forecast automatic = expected(small, {.horizon = 3}),
+                 one = expected(small, {.horizon = 3, .scale = 1});
+  ASSERT_GT(automatic.scale[0], 100);
+  ASSERT_NE(automatic.mean, one.mean);
+  const auto v1 = [&](const std::string& more) {
+    return parsed(
+        post("/v1/forecast",
+             fmt::format(R"({{"horizon": 3, "series": [{{"values": {}}}]{}}})", values, more)));
+  };
+  for (const std::string more : {"", R"(, "scale": "auto")", R"(, "scale": 1)"}) {
+    const Forecast& right = more.ends_with("1") ? one : automatic;
+    const Json json = v1(more);
+    const Json& entry = at(json, "series").array[0];
+    EXPECT_EQ(floats(at(entry, "mean")), right.mean) << more;
+    EXPECT_EQ(at(entry, "scale").real, right.scale[0]) << more;
+  }
+  const Json nixtla = parsed(post(
+      "/v2/forecast",
+      fmt::format(R"({{"series": {{"y": {}, "sizes": [64]}}, "h": 3, "freq": "D"}})", values)));
+  EXPECT_EQ(floats(at(nixtla, "mean")), automatic.mean);
+  const Json chronos = parsed(post(
+      "/invocations",
+      fmt::format(R"({{"inputs": [{{"target": {}}}], "parameters": {{"prediction_length": 3}}}})",
+                  values)));
+  EXPECT_EQ(floats(at(at(chronos, "predictions").array[0], "mean")), automatic.mean);
+  const Json opened =
+      parsed(post("/v1/sessions", fmt::format(R"({{"series": [{{"values": {}}}]}})", values)));
+  const Json streamed = parsed(
+      post("/v1/sessions/" + at(opened, "session").string + "/forecast", R"({"horizon": 3})"));
+  EXPECT_EQ(floats(at(at(streamed, "series").array[0], "mean")), automatic.mean);
+  EXPECT_EQ(at(at(streamed, "series").array[0], "scale").real, automatic.scale[0]);
+}
+
 TEST_F(Routes, BadRequestsGetOneSentence) {
   const auto error = [&](std::string_view body) {
     const Reply reply = post("/v1/forecast", body);
@@ -123,6 +160,9 @@ TEST_F(Routes, BadRequestsGetOneSentence) {
   expect(R"({"series": [{"values": [1]}], "horizon": 0})", "horizon is 0");
   expect(R"({"series": [{"values": [1]}], "horizon": 1000000000})", "100000");
   expect(R"({"series": [{"values": [1]}], "samples": 1000000000})", "samples");
+  expect(R"({"series": [{"values": [1]}], "scale": 0})", "scale is 0, expected auto, or a finite");
+  expect(R"({"series": [{"values": [1]}], "scale": "2"})", "scale is \"2\", expected auto");
+  expect(R"({"series": [{"values": [1]}], "scale": 1e39})", "out of float32");
   expect(R"({"series": [{"values": [1]}], "quantiles": [1.5]})", "1.5");
   expect(R"({"series": [{"values": [1]}], "horizon": 100000, "samples": 1000000,
              "emit": "samples"})",

@@ -5,6 +5,7 @@
 #include "io_fixture.h"
 #include "tables/bars.h"
 #include "tables/calendar.h"
+#include "tables/currency.h"
 
 namespace toto::tables {
 namespace {
@@ -60,8 +61,11 @@ TEST_F(BarsTest, RefusesBadRowsWithTheirLine) {
   expect_refused(good + "2024-01-03,1,1,1,1e99,5\n", {"line 3", "beyond float32"});
   expect_refused(good + "2024-01-03,1,1,1,1e-99,5\n", {"line 3", "1e-99", "above 0"});
   expect_refused(good + "2024-01-03,1,1\n", {"line 3", "3 fields, expected 6"});
-  expect_refused(good + "2024-01-02,1,1,1,1,5\n", {"line 3", "appears twice"});
-  expect_refused(good + "2024-01-01,1,1,1,1,5\n", {"line 3", "increasing"});
+  expect_refused(good + "2024-01-02,1,1,1,1,6\n", {"line 3", "appears twice"});
+  const std::string next = "2024-01-03,1,1,1,1,5\n", before = "2024-01-01,1,1,1,1,5\n";
+  expect_refused(good + next + before, {"line 4", "increasing"});
+  expect_refused(good + next + good, {"line 4", "increasing"});
+  expect_refused(next + good + next, {"line 4", "increasing"});
   expect_refused("", {"line 1", "no row"});
   const std::string closes = file("AMD.csv", "date,close,volume\n2024-01-02,1,2\n");
   io::expect_error(ErrorCode::corrupt_file, {"AMD.csv", "open, high, low and close"},
@@ -79,9 +83,10 @@ TEST_F(BarsTest, FoldersAndRepeatedSymbols) {
   file("data/A.CSV", row);
   file("data/readme.txt", "x");
   const auto all = read_all_bars({folder_ / "data"});
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].symbol, "A");
-  EXPECT_EQ(all[1].symbol, "B");
+  ASSERT_EQ(all.bars.size(), 2u);
+  EXPECT_TRUE(all.notes.empty());
+  EXPECT_EQ(all.bars[0].symbol, "A");
+  EXPECT_EQ(all.bars[1].symbol, "B");
   const std::string other = file("A.csv", row);
   io::expect_error(ErrorCode::corrupt_file, {"\"A\"", "is also in"},
                    [&] { read_all_bars({folder_ / "data", other}); });
@@ -90,6 +95,43 @@ TEST_F(BarsTest, FoldersAndRepeatedSymbols) {
                    [&] { read_all_bars({folder_ / "empty"}); });
   io::expect_error(ErrorCode::not_found, {"gone.csv"},
                    [&] { read_all_bars({folder_ / "gone.csv"}); });
+}
+
+TEST_F(BarsTest, NewestFirstIsReadInReverseAndRepeatedRowsAreDropped) {
+  const std::string header = "date,symbol,open,high,low,close\n";
+  const std::string path = file("x.csv", header +
+                                             "2024-01-04,A,4,4,4,4\n2024-01-04,B,7,7,7,7\n"
+                                             "2024-01-03,A,3,3,3,3\n2024-01-03,A,3,3,3,3\n"
+                                             "2024-01-02,A,2,2,2,2\n2024-01-05,B,8,8,8,8\n");
+  const BarFiles all = read_all_bars({path});
+  ASSERT_EQ(all.bars.size(), 2u);
+  EXPECT_EQ(all.bars[0].close, (std::vector<double>{2, 3, 4}));
+  EXPECT_EQ(all.bars[0].open, (std::vector<double>{2, 3, 4}));
+  EXPECT_EQ(all.bars[0].lines, (std::vector<std::int64_t>{6, 4, 2}));
+  EXPECT_EQ(all.bars[0].time_text(0), "2024-01-02");
+  EXPECT_EQ(all.bars[1].close, (std::vector<double>{7, 8})) << "each symbol has its own order";
+  EXPECT_EQ(all.notes, (std::vector<std::string>{
+                           path + ": the rows are newest first: read in reverse",
+                           path + ": line 5: the row repeats the one before it: dropped"}));
+}
+
+TEST_F(BarsTest, FilesWithoutBarsAreSkipped) {
+  const std::string bars = file("A.csv", "date,open,high,low,close\n2024-01-02,1,1,1,1\n");
+  const std::string closes = file("AMD.csv", "date,close,volume\n2024-01-02,1,2\n");
+  const BarFiles all = read_all_bars({closes, bars});
+  ASSERT_EQ(all.bars.size(), 1u);
+  EXPECT_EQ(all.bars[0].symbol, "A");
+  EXPECT_EQ(all.notes,
+            std::vector<std::string>{
+                closes + ": has no columns open, high, low and close: not bars, skipped"});
+  io::expect_error(ErrorCode::corrupt_file, {"no bars", "AMD.csv"},
+                   [&] { read_all_bars({closes}); });
+  // A file that has them but is broken stops everything, as does an empty one.
+  const std::string broken = file("B.csv", "date,open,high,low,close\n2024-01-02,1,1,1,0\n");
+  io::expect_error(ErrorCode::corrupt_file, {"B.csv", "line 2"},
+                   [&] { read_all_bars({bars, broken}); });
+  io::expect_error(ErrorCode::corrupt_file, {"empty.csv", "empty"},
+                   [&] { read_all_bars({bars, file("empty.csv", "")}); });
 }
 
 // --------------------------------------------------------------------------------------- calendar
@@ -144,15 +186,41 @@ bool has_note(const std::vector<std::string>& notes,
 }
 
 TEST(Calendar, AssetAndBarsAYear) {
-  EXPECT_EQ(detect_asset(daily(20, false)), Asset::stock);
-  EXPECT_EQ(detect_asset(daily(20, true)), Asset::crypto);
+  EXPECT_EQ(detect_asset(daily(20, false)).asset, Asset::stock);
+  EXPECT_EQ(detect_asset(daily(20, false)).reason, "no bar on a weekend");
+  EXPECT_EQ(detect_asset(daily(20, true)).asset, Asset::crypto);
+  EXPECT_EQ(detect_asset(daily(20, true)).reason, "bars on weekends");
   EXPECT_EQ(bars_per_year(daily(20, false), Asset::stock), 252);
   EXPECT_EQ(bars_per_year(daily(20, true), Asset::crypto), 365);
   EXPECT_EQ(bars_per_year(hourly(5), Asset::stock), 252 * 7);
   Bars steps = daily(20, true);
   steps.style.steps = true;
-  EXPECT_EQ(detect_asset(steps), Asset::stock);
+  EXPECT_EQ(detect_asset(steps).asset, Asset::stock);
+  EXPECT_EQ(detect_asset(steps).reason, "no dates");
   EXPECT_EQ(bars_per_year(steps, Asset::stock), 252);
+}
+
+TEST(Calendar, CurrencyPairsAreKnownByTheirNames) {
+  for (const char* name :
+       {"EURUSD", "GBP/JPY", "eur_usd", "USD-CNH", "AUD.NZD", "EURUSD=X", "XOFUSD"}) {
+    EXPECT_TRUE(is_currency_pair(name)) << name;
+  }
+  for (const char* name : {"BTCUSD", "USDT", "XAUUSD", "EUREUR", "EURUSDT", "GOOGLE", "AAPL", "EUR",
+                           "", "EUR+USD", "EURUSD=F"}) {
+    EXPECT_FALSE(is_currency_pair(name)) << name;
+  }
+  // Currencies trade on Sunday evenings: a weekend does not make them crypto.
+  Bars pair = daily(20, true);
+  pair.symbol = "EURUSD";
+  EXPECT_EQ(detect_asset(pair).asset, Asset::fx);
+  EXPECT_EQ(detect_asset(pair).reason, "named by two currencies");
+  EXPECT_EQ(bars_per_year(pair, Asset::fx), 260);
+  EXPECT_EQ(bars_per_year(hourly(5), Asset::fx), 260 * 7);
+  EXPECT_TRUE(calendar_notes(pair, {}, {}).empty());
+  // Weekends are not gaps.
+  Bars weekdays = daily(20, false);
+  weekdays.symbol = "GBPJPY";
+  EXPECT_TRUE(data_notes(weekdays, Asset::fx).empty());
 }
 
 Bars every(int days, int count) {
@@ -184,7 +252,7 @@ TEST(Calendar, NotesTheAssumedBarsPerYear) {
 TEST(Calendar, NotesStrayWeekendBars) {
   Bars stray = daily(60, false);
   stray.times[4] += kDay;  // the first Friday
-  EXPECT_EQ(detect_asset(stray), Asset::crypto);
+  EXPECT_EQ(detect_asset(stray).asset, Asset::crypto);
   EXPECT_TRUE(has_note(calendar_notes(stray, {}, {}),
                        {"TEST.csv: line 6", "1 of its 60 bars falls on a weekend",
                         "2024-01-06: probably stray bars", "--asset stock"}));
