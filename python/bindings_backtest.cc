@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -78,8 +79,13 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
   std::vector<std::string> warnings;
   std::vector<std::pair<std::string, std::string>> texts;
   handle.run([&](const Engine& engine, auto cancelled) {
-    const auto prepared = backtest::prepare(
-        spec_of(engine, files, tables, settings, model, Job::backtest), bars_of(files, tables));
+    backtest::BacktestSpec spec = spec_of(engine, files, tables, settings, model, Job::backtest);
+    tables::BarFiles data = bars_of(files, tables);
+    std::optional<tables::Bars> benchmark =
+        tables.empty() ? backtest::read_benchmark(spec) : backtest::take_benchmark(spec, data);
+    if (!tables.empty() && benchmark) std::erase(spec.data, spec.benchmark);
+    auto prepared = backtest::prepare(std::move(spec), std::move(data));
+    prepared.benchmark = std::move(benchmark);
     prepared.require_symbols();
     const backtest::BacktestRun run = backtest::run(prepared, engine, engine.model().name,
                                                     {.cancelled = std::move(cancelled),

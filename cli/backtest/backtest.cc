@@ -130,9 +130,10 @@ void write_all(const BacktestRequest& request, const backtest::BacktestRun& run)
 
 int run(const BacktestRequest& request) {
   check_places(request);
-  const backtest::PreparedBacktest prepared =
+  backtest::PreparedBacktest prepared =
       backtest::prepare(request.spec, tables::read_all_bars(request.spec.data),
                         request.earlier_data, request.earlier_results);
+  prepared.benchmark = backtest::read_benchmark(request.spec);
   print_warnings(prepared.warnings());
   prepared.require_symbols();
 

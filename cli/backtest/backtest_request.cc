@@ -179,6 +179,8 @@ std::vector<NamedPath> data_paths(const BacktestRequest& request) {
     std::error_code ignored;  // reading it will say what is wrong with it
     if (!std::filesystem::is_directory(path, ignored)) paths.push_back({"DATA", path});
   }
+  const std::string& benchmark = request.spec.benchmark;
+  if (!benchmark.empty()) paths.push_back({"--benchmark", benchmark});
   return paths;
 }
 

@@ -43,7 +43,7 @@ struct BacktestRequest {
 // of --settings or --from-results. `command` is named by the messages.
 BacktestRequest make_backtest_request(const BacktestFlags& flags, std::string_view command);
 
-// The files of DATA, which no output may replace.
+// The files of DATA and of --benchmark, which no output may replace.
 std::vector<NamedPath> data_paths(const BacktestRequest& request);
 
 // Progress on stderr, Ctrl-C, the cache of forecasts. Refers to `request`.

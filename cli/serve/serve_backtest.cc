@@ -1,5 +1,6 @@
 #include "cli/serve/serve_backtest.h"
 
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -85,7 +86,10 @@ ReadBody read_body(const io::Json& body, const server::ActiveEngine& active, std
 server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveEngine& active,
                                      std::uint64_t seed, const std::function<bool()>& cancelled) {
   auto [data, spec] = read_body(body, active, seed, Job::backtest);
-  const auto prepared = backtest::prepare(std::move(spec), std::move(data));
+  std::optional<tables::Bars> benchmark = backtest::take_benchmark(spec, data);
+  if (benchmark) std::erase(spec.data, benchmark->symbol);
+  auto prepared = backtest::prepare(std::move(spec), std::move(data));
+  prepared.benchmark = std::move(benchmark);
   prepared.require_symbols();
   backtest::BacktestRun run =
       backtest::run(prepared, *active.engine, active.name, {.cancelled = cancelled});

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Union
 
@@ -58,4 +59,5 @@ class BacktestSettings(SignalSettings, total=False):
     end: Any
     prove_no_lookahead: bool
     lag_test: bool
+    benchmark: str | os.PathLike[str] | None
     report: bool

@@ -289,6 +289,8 @@ def _request(job: str, data: Any, settings: dict[str, Any], keywords: Sequence[s
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(keywords)}"
             raise TypeError(f"{job} has no setting {name}; {hint}")
     settings["seed"] = seed_in_force(settings.get("seed"))
+    if isinstance(settings.get("benchmark"), os.PathLike):
+        settings["benchmark"] = os.fspath(settings["benchmark"])
     given = {
         name: _as_json(checked(_FIELDS[name], value))
         for name, value in settings.items()

@@ -9,7 +9,9 @@
 #include "backtest/backtest_report.h"
 #include "backtest/forecast_source.h"
 #include "backtest/signal.h"
+#include "backtest/universe.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace toto::backtest {
 namespace {
@@ -150,6 +152,28 @@ PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,
   return prepared;
 }
 
+std::optional<tables::Bars> read_benchmark(const BacktestSpec& spec) {
+  if (spec.benchmark.empty()) return {};
+  std::vector<tables::Bars> found = tables::read_bars(spec.benchmark);
+  if (found.size() != 1) {
+    fail(ErrorCode::corrupt_file, "{}: has {} symbols, expected one as the benchmark",
+         spec.benchmark, found.size());
+  }
+  return std::move(found.front());
+}
+
+std::optional<tables::Bars> take_benchmark(const BacktestSpec& spec, tables::BarFiles& data) {
+  if (spec.benchmark.empty()) return {};
+  const auto found = std::ranges::find(data.bars, spec.benchmark, &tables::Bars::symbol);
+  if (found == data.bars.end()) {
+    fail(ErrorCode::invalid_argument, "benchmark is {}, expected the name of one of the tables",
+         quoted(spec.benchmark));
+  }
+  std::optional<tables::Bars> bars = std::move(*found);
+  data.bars.erase(found);
+  return bars;
+}
+
 BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const std::string& model,
                 const RunHooks& hooks) {
   const BacktestSpec& spec = prepared.spec;
@@ -168,14 +192,27 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   const tables::EngineBlock block = tables::describe(engine, model, spec.seed);
   run.results_json = results_json(run.results, block, spec, prepared.warnings(), prepared.files);
   if (hooks.report) {
-    run.report_html = report_html({.results = run.results,
-                                   .engine = block,
-                                   .spec = spec,
-                                   .lookahead = run.lookahead,
-                                   .notes = prepared.notes,
-                                   .skipped = prepared.plan.skipped,
-                                   .other_lag = lag_test ? other.lag : 0,
-                                   .other_results = other_results});
+    // Of the symbols with details only, and not for a period that may end long before the file.
+    std::vector<tables::Bars> coming;
+    std::vector<SymbolSignal> signals;
+    if (!spec.to) {
+      for (const std::size_t i : telling_symbols(run.results, kMaxDetailed)) {
+        coming.push_back(*run.results[i].plan.bars);
+      }
+      coming = with_coming_bars(coming, spec.lag);
+      signals = runner.signals(plan_run(coming, spec).symbols, "next bar");
+    }
+    run.report_html =
+        report_html({.results = run.results,
+                     .engine = block,
+                     .spec = spec,
+                     .lookahead = run.lookahead,
+                     .notes = prepared.notes,
+                     .skipped = prepared.plan.skipped,
+                     .other_lag = lag_test ? other.lag : 0,
+                     .other_results = other_results,
+                     .signals = signals,
+                     .benchmark = prepared.benchmark ? &*prepared.benchmark : nullptr});
   }
   return run;
 }

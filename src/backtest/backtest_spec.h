@@ -53,7 +53,8 @@ struct BacktestSpec {
   std::optional<double> fee_bps = {}, slippage_bps = {};  // none: see usual_costs()
   double borrow_apr = 0;
   bool prove_no_lookahead = false;
-  bool lag_test = true;  // the report compares with another decision lag
+  bool lag_test = true;        // the report compares with another decision lag
+  std::string benchmark = {};  // a file, or one of the tables of a request; empty: none
   // The engine.
   std::string model = {};
   Mode mode = Mode::standard;

@@ -42,11 +42,12 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
   return fmt::format(
       "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon "
       "{}\nmax_context "
-      "{}\nsamples {}\ndecode {}\nmissing {}\npoint {}\nseed {}\nindependent {}\nlevels {}",
+      "{}\nsamples {}\ndecode {}\nmissing {}\nscale {}\npoint {}\nseed {}\nindependent {}\nlevels "
+      "{}",
       version(), engine.model().weights_sha256, engine.model().config_sha256,
       name_of(engine_options.mode), name_of(engine_options.dtype), name_of(engine_options.isa),
       engine_options.use_kv_cache, forecast.horizon, forecast.max_context, forecast.num_samples,
-      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
+      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing), forecast.scale,
       name_of(forecast.point), forecast.seed, forecast.independent_streams,
       forecast.quantiles.size());
 }

@@ -462,13 +462,13 @@ TEST_F(SignalTest, PrintsWhatEachStrategyOrders) {
 
 // The file grows by a bar: the backtest of its last bar decides as the signal did.
 TEST_F(SignalTest, ABacktestWithTheBarAppendedHasTheSameForecasts) {
-  bars("all/AAA.csv", 121, 1);
-  const std::string text = contents_of(path("all/AAA.csv"));
+  bars("AAA.csv", 121, 1);
+  const Result later = backtest({"AAA.csv", "--windows", "12", "--output-dir", "out"});
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  const std::string text = contents_of(path("AAA.csv"));
   file("AAA.csv", text.substr(0, text.rfind('\n', text.size() - 2) + 1));
   const Result early = signal({"AAA.csv", "--windows", "12", "--json", "-"});
   ASSERT_EQ(early.exit_code, 0) << early.err;
-  const Result later = backtest({"all/AAA.csv", "--windows", "12", "--output-dir", "out"});
-  ASSERT_EQ(later.exit_code, 0) << later.err;
   const io::Json tree = io::parse_json(early.out, "signal");
   const io::Json& symbol = at(at(tree, "symbols"), "AAA");
   const std::string forecasts = written("out", "forecasts.csv");
