@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from provenance import SOURCE, commit, cpu_name  # noqa: E402
 
 BARS = 1000
+HOURS = 8784
 
 
 @dataclass
@@ -47,6 +48,19 @@ class Job:
     cpu: list[float] = field(default_factory=list)
     peak_mb: float = 0
     patches: str = ""
+
+
+def write_hours(path: Path, seed: int) -> None:
+    """A year of hourly bars, as a market that never closes has them."""
+    draw = random.Random(seed)
+    hour, close = datetime.datetime(2024, 1, 1), 40_000.0
+    lines = ["date,open,high,low,close,volume"]
+    for _ in range(HOURS):
+        opened, close = close, close * math.exp(draw.gauss(0, 0.005))
+        high, low = max(opened, close) * (1 + draw.random() / 500), min(opened, close) * (1 - draw.random() / 500)
+        lines.append(f"{hour},{opened:.2f},{high:.2f},{low:.2f},{close:.2f},{draw.randrange(10**6)}")
+        hour += datetime.timedelta(hours=1)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write_bars(path: Path, seed: int) -> None:
@@ -99,7 +113,7 @@ def report(jobs: list[Job], arguments: argparse.Namespace) -> str:
         f"--symbols {arguments.symbols}`",
         f"- Commit: {commit()}", f"- Date: {datetime.date.today()}",
         f"- CPU: {cpu_name()}, {len(os.sched_getaffinity(0))} cores; load average of the last five minutes {load:.1f}",
-        f"- Data: seeded random walks, {BARS} daily bars per symbol; four targets; forecasts not cached, weights packed",
+        f"- Data: seeded random walks, {BARS} daily bars per symbol, {HOURS} hourly ones; four targets; forecasts not cached, weights packed",
         "", "Seconds for the command, with loading, no-lookahead check and report; all but the jobs called *every "
         "default* with `--no-lag-test`, so without the second walk that tests the decision lag. CPU is the CPU time "
         "of both threads together: on a busy machine it is the better measure of a job's cost. Half of it is the least "
@@ -130,11 +144,15 @@ def main() -> int:
             left_out = [] if "every default" in title else ["--no-lag-test"]
             return Job(title, [*words, *left_out, "--output-dir", str(folder / re.sub(r"\W+", "-", title))], repeat)
 
+        hours = str(folder / "HOURS.csv")
+        write_hours(folder / "HOURS.csv", 1)
         base = ["--model", arguments.base]
         jobs = [
             job("bundled, 1 symbol, 250 windows", one, "--model", mini, "--windows", "250"),
             job("bundled, the same, no reuse", one, "--model", mini, "--windows", "250", "--no-prefix-reuse"),
             job("bundled, 1 symbol, 250 windows, every default", one, "--model", mini, "--windows", "250"),
+            job("bundled, 1 year of hours, 500 windows", hours, "--model", mini, "--windows", "500"),
+            job("bundled, 1 year of hours, 500 windows, every default", hours, "--model", mini, "--windows", "500"),
             job(f"bundled, {arguments.symbols} symbols, 250 windows", str(universe), "--model", mini, "--windows",
                 "250", repeat=1),
             job("base f32, 1 symbol, 50 windows, exact", one, *base, "--windows", "50"),

@@ -279,8 +279,8 @@ void add_eval(Arguments& arguments) {
       .option("--plots", "FOLDER", flags->plots, "these charts as FOLDER/NAME-best.svg and so on")
       .progress(flags->progress);
   flags->settings.add_all(command, eval_rows());
-  flags->settings.add_all(command, forecast_fields({"context", "samples", "missing", "scale",
-                                                    "columns", "format", "freq"}));
+  flags->settings.add_all(command, forecast_fields({"context", "samples", "paths", "missing",
+                                                    "scale", "columns", "format", "freq"}));
   add_common_options(command, flags->settings);
   command.note(variables_note());
   command.run([flags] { return evaluate(*flags); });

@@ -92,6 +92,8 @@ ForecastObject restored(const nb::dict& fields) {
   forecast.id = nb::cast<std::string>(fields["id"]);
   forecast.context_length = nb::cast<int>(fields["context_length"]);
   forecast.num_samples = nb::cast<int>(fields["num_samples"]);
+  forecast.num_paths = nb::cast<int>(fields["num_paths"]);
+  forecast.exact_steps = nb::cast<int>(fields["exact_steps"]);
   if (answer.has_variates) {
     forecast.scale = nb::cast<std::vector<double>>(fields["scale"]);
   } else {
@@ -154,6 +156,9 @@ void bind_forecast(nb::module_& module) {
                    [](const ForecastObject& self) { return self.forecast->context_length; })
       .def_prop_ro("num_samples",
                    [](const ForecastObject& self) { return self.forecast->num_samples; })
+      .def_prop_ro("num_paths", [](const ForecastObject& self) { return self.forecast->num_paths; })
+      .def_prop_ro("exact_steps",
+                   [](const ForecastObject& self) { return self.forecast->exact_steps; })
       .def_prop_ro("scale", &scale_of,
                    nb::for_getter(nb::sig("def scale(self) -> float | tuple[float, ...]")))
       .def_prop_rw("mean", &once<&ForecastObject::mean, &per_step<&Forecast::mean>>,

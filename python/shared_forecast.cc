@@ -16,6 +16,7 @@ void empty(Forecast& forecast) {
   forecast.id.clear();
   forecast.scale.clear();
   forecast.num_variates = forecast.horizon = forecast.context_length = forecast.num_samples = 0;
+  forecast.num_paths = forecast.exact_steps = 0;
   for (auto* const values : {&forecast.mean, &forecast.median, &forecast.point, &forecast.quantiles,
                              &forecast.samples}) {
     values->clear();

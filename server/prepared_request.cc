@@ -41,14 +41,15 @@ std::size_t check_size(const RequestLimits& limits, std::span<const SeriesShape>
          bytes / 1e6, static_cast<double>(limits.max_answer_bytes) / 1e6);
   }
   // All series are copied; paths are drawn for one series at a time, or for a few small ones.
-  const double paths = std::max(planned_paths(options, limits.facts), 1);
-  const double needed = sizeof(float) * (num_values + widest * paths * options.horizon);
+  const double needed = sizeof(float) * (num_values + widest * options.horizon) +
+                        path_bytes(widest, options, limits.facts);
   if (needed > static_cast<double>(limits.max_memory)) {
-    fail(ErrorCode::invalid_argument,
-         "the series as the model reads them and their paths would take {:.0f} MB, expected at "
-         "most {:.0f}; ask for fewer variates, windows or samples or a shorter horizon, or start "
-         "the server with a larger --max-memory",
-         needed / 1e6, static_cast<double>(limits.max_memory) / 1e6);
+    fail(
+        ErrorCode::invalid_argument,
+        "the series as the model reads them and their paths would take {:.0f} MB, expected at "
+        "most {:.0f}; ask for fewer variates, windows, paths or samples or a shorter horizon, or start "
+        "the server with a larger --max-memory",
+        needed / 1e6, static_cast<double>(limits.max_memory) / 1e6);
   }
   const auto series_bytes = static_cast<std::size_t>(sizeof(float) * num_values);
   if (series_bytes > limits.max_series_bytes_here) return series_bytes;

@@ -31,6 +31,11 @@ const Json* Fields::take(std::string_view name) {
   return found == nullptr || found->kind == Json::Kind::null ? nullptr : found;
 }
 
+bool Fields::has(std::string_view name) const {
+  const Json* found = object_.find(name);
+  return found != nullptr && found->kind != Json::Kind::null;
+}
+
 const Json& Fields::need(std::string_view name) {
   if (const Json* found = take(name)) return *found;
   fail(ErrorCode::invalid_argument, "{} is missing", where(name));
@@ -103,7 +108,7 @@ void take_row(Fields& fields, std::string_view name, const settings::ForecastFie
   if (value == nullptr) return;
   settings::Given given{.value = *value, .origin = fields.where(name), .typed = true};
   if (row.name == "horizon") given.high = limits.max_horizon;
-  if (row.name == "samples") given.high = limits.max_samples;
+  if (row.name == "samples" || row.name == "paths") given.high = limits.max_samples;
   if (row.name == "seed")
     given.high = static_cast<double>(std::numeric_limits<std::int64_t>::max());
   read(row, given, target);
@@ -149,6 +154,7 @@ void take_options(Fields& fields, const RequestLimits& limits, ForecastOptions& 
     if ((row.doors & settings::kHttp) != 0) take_row(fields, row.name, row, limits, target);
   }
   options = std::move(target.options);
+  settings::check_paths(options, fields.has("paths"), fields.has("samples"), "");
 }
 
 HttpResponse json_response(io::JsonWriter& json) { return {.body = json.take()}; }

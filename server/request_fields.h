@@ -21,6 +21,7 @@ class Fields {
   Fields(const io::Json& object, std::string where);
   const io::Json* take(std::string_view name);  // nullptr if absent or null
   const io::Json& need(std::string_view name);
+  bool has(std::string_view name) const;  // whether it is there and not null
   std::string where(std::string_view name) const;
   void ignore(std::string_view name) { take(name); }
   void finish() const;  // Error for the first field not taken

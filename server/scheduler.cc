@@ -25,9 +25,9 @@ double cost_of_series(const Series& series, const ForecastOptions& options,
 
 bool same_forecast(const ForecastOptions& a, const ForecastOptions& b) {
   return a.horizon == b.horizon && a.quantiles == b.quantiles && a.max_context == b.max_context &&
-         a.num_samples == b.num_samples && a.decode == b.decode && a.missing == b.missing &&
-         a.scale == b.scale && a.point.kind == b.point.kind && a.point.a == b.point.a &&
-         a.point.b == b.point.b && a.seed == b.seed &&
+         a.num_samples == b.num_samples && a.num_paths == b.num_paths && a.decode == b.decode &&
+         a.missing == b.missing && a.scale == b.scale && a.point.kind == b.point.kind &&
+         a.point.a == b.point.a && a.point.b == b.point.b && a.seed == b.seed &&
          a.independent_streams == b.independent_streams && a.keep_samples == b.keep_samples;
 }
 

@@ -3,7 +3,7 @@
 set(slow_cases_of_allocation Allocation.* PlanTest.*)
 set(slow_cases_of_cli AnalyzeLogTest.Memory* BacktestTest.* Docs.EveryCommandRuns EvalTest.* ServeProcess.* ServeTls.*
     StreamMemoryTest.* StressCommandTest.* VerifyCommandTest.*)
-set(slow_cases_of_forecast SessionTest.* TuningTest.*)
+set(slow_cases_of_forecast PathsTest.AreTheDistributionOf* SessionTest.* TuningTest.*)
 set(slow_cases_of_model Sampling.*)
 set(slow_cases_of_report FanPageInBrowser.*)
 set(slow_cases_of_server Hostile.* Load.*)

@@ -337,7 +337,7 @@ def _backtests() -> list[Input]:
         ),
         backtest(
             "backtest/percent-strategies", ("BTCUSD.csv",),
-            {"windows": 30, "return_scale": 100, "strategies": ["simple", "ci-guard", "maxdiff"], "ci_multiplier": 0.5,
+            {"windows": 30, "scale": 100, "strategies": ["simple", "ci-guard", "maxdiff"], "ci_multiplier": 0.5,
              "point": "quantile_0.45"},
         ),
         backtest(

@@ -117,11 +117,14 @@ std::optional<std::string> ForecastRemarks::sampled(const ModelInfo& model) cons
   const ForecastOptions& options = request_.options;
   const int exact = exact_steps(options, model.facts);
   if (exact == options.horizon || options.num_samples > 0) return {};
-  return fmt::format(
-      "exact up to step {}; later steps come from {} sampled paths: the median is steadier than "
-      "the "
-      "mean, and --samples N draws more",
-      exact, planned_paths(options, model.facts));
+  const int paths = planned_paths(options, model.facts);
+  const std::string steps = exact + 1 == options.horizon
+                                ? fmt::format("{} is", exact + 1)
+                                : fmt::format("{} to {} are", exact + 1, options.horizon);
+  const int more = paths < 256 ? 256 : paths < 2000 ? 2000 : std::min(paths, kMaxSamples / 8) * 8;
+  return fmt::format("steps 1 to {} are exact, {} estimated from {} simulated path{}{}", exact,
+                     steps, paths, paths == 1 ? "" : "s",
+                     more > paths ? fmt::format("; --paths {} is smoother", more) : "");
 }
 
 std::optional<std::string> ForecastRemarks::mean_path(const ModelInfo& model) const {

@@ -252,11 +252,14 @@ std::vector<settings::ForecastField> forecast_fields(
   return rows;
 }
 
-// A flag asks for paths outright; a variable is only a default, which --decode mean overrides.
+// A flag asks for samples outright; a variable is only a default, which --paths and --decode mean
+// override.
 void read_forecast_settings(const Flags& flags, settings::ForecastSettings& target) {
   const int default_samples = target.options.num_samples;
   read_settings(flags, settings::forecast_fields(), target);
   ForecastOptions& options = target.options;
+  settings::check_paths(options, flags.given("paths"), flags.given("samples"), "--");
+  if (flags.given("paths")) options.num_samples = default_samples;
   if (options.decode != Decode::mean) return;
   if (flags.given("samples")) {
     fail(ErrorCode::invalid_argument,

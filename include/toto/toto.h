@@ -117,11 +117,17 @@ struct Point {
 Point parse_point(std::string_view spec);
 std::string name_of(const Point& point);
 
+inline constexpr int kDefaultPaths = 256;
+
 struct ForecastOptions {
   int horizon = 64;  // 1 to kMaxHorizon
   std::vector<double> quantiles = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  // inside (0, 1)
   int max_context = 4096;  // number of latest points of history used at most
-  int num_samples = 0;     // 0: exact as far as possible, kDefaultPaths sampled paths beyond
+  // Above 0: everything is computed from this number of sampled paths, as the reference does.
+  int num_samples = 0;
+  // Otherwise the first block is exact. Beyond it this number of paths is simulated, and mean and
+  // quantiles are those of the average of the paths' predicted distributions. 1 to kMaxSamples.
+  int num_paths = kDefaultPaths;
   Decode decode = Decode::sample;
   Missing missing = Missing::ffill;
   Point point = {};
@@ -139,7 +145,6 @@ struct ForecastOptions {
 
 inline constexpr int kMaxHorizon = 100'000;
 inline constexpr int kMaxSamples = 1'000'000;
-inline constexpr int kDefaultPaths = 256;
 // The automatic scale makes the standard deviation of a variate's context at least this many times
 // ModelFacts::minimum_scale.
 inline constexpr double kLeastScales = 12;
@@ -173,6 +178,8 @@ struct Forecast {
   std::vector<float> quantiles;  // [quantile][variate][step], in the order of the options
   std::vector<float> samples;    // [variate][sample][step], with keep_samples
   int num_samples = 0;           // paths drawn; 0 when everything was exact
+  int num_paths = 0;             // the same, but 0 with ForecastOptions::num_samples
+  int exact_steps = 0;           // steps before the first that depends on drawn paths
   std::vector<double> scale;     // [variate], the factor of ForecastOptions::scale
 };
 
@@ -213,6 +220,7 @@ struct ModelFacts {
   // multiplied first (ForecastOptions::scale).
   double minimum_scale = 0;
   int max_patches = 0;                    // context and horizon together
+  std::size_t step_bytes = 0;             // distribution of one step of one simulated path
   std::size_t cache_bytes_per_patch = 0;  // keys and values of one variate
 
   // Steps of a horizon that one pass covers, before anything is fed back.
@@ -229,6 +237,10 @@ int exact_steps(const ForecastOptions& options, const ModelFacts& facts) noexcep
 // overflow integers.
 double answer_bytes(double num_variates, const ForecastOptions& options,
                     const ModelFacts& facts) noexcept;
+
+// Bytes of the simulated paths of a series of this number of variates, while it is forecast.
+double path_bytes(double num_variates, const ForecastOptions& options,
+                  const ModelFacts& facts) noexcept;
 
 struct NamedNumber {
   std::string name;

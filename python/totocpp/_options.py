@@ -19,6 +19,7 @@ class ForecastOptions(TypedDict, total=False):
 
     quantiles: Sequence[float]
     samples: int | None
+    paths: int | None
     seed: int | None
     context: int | None
     known_future: Any
@@ -39,6 +40,7 @@ class SignalSettings(TypedDict, total=False):
     decision_lag: int
     context: int
     transform: str
+    scale: float | str
     point: str | None
     samples: int | None
     asset: str

@@ -111,7 +111,8 @@ def merged(runs: Sequence[Backtest]) -> Backtest:
     named = [name for run in runs for name in run.results["settings"]["data"]]
     data = [file for run in runs for file in run.results["data"]]
     settings = {**runs[0].results["settings"], "data": named}
-    results = {**runs[0].results, "settings": settings, "data": data, "symbols": symbols}
+    warnings = [text for run in runs for text in run.results["warnings"]]
+    results = {**runs[0].results, "settings": settings, "warnings": warnings, "data": data, "symbols": symbols}
     if len(runs) > 1:
         del results["universe"]  # each covers its own symbols only
     texts = {name: _one_after_another([run._texts[name] for run in runs]) for name in ("forecasts", "trades")}

@@ -80,6 +80,7 @@ class AskedForecast(NamedTuple):
     horizon: Any
     quantiles: Any
     samples: Any = None
+    paths: Any = None
     seed: Any = None
     context: Any = None
     decode: Any = DEFAULT_DECODE
@@ -95,6 +96,7 @@ def _request(
     horizon: int,
     quantiles: tuple[float, ...],
     samples: int | None,
+    paths: int | None,
     seed: int,
     context: int | None,
     decode: str,
@@ -110,9 +112,17 @@ def _request(
             "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
             "paths; give the number of paths: samples=256"
         )
+    if paths is not None and samples is not None:
+        raise ValueError(
+            f"paths is {paths} and samples is {samples}, expected one of them: samples takes everything from drawn "
+            "values, paths averages distributions beyond the exact steps"
+        )
+    if paths is not None and decode == "mean":
+        raise ValueError(f"paths is {paths} but decode mean follows one path; leave one of them out")
     given = {
         "horizon": horizon,
         "samples": samples,
+        "paths": paths,
         "context": context,
         "decode": decode,
         "missing": missing,
@@ -121,7 +131,7 @@ def _request(
         "seed": seed,
         "independent_streams": independent_streams,
     }
-    left_open = {name for name in ("samples", "context") if given[name] is None}  # to the library
+    left_open = {name for name in ("samples", "paths", "context") if given[name] is None}  # to the library
     options = {name: checked(FORECAST[name], value) for name, value in given.items() if name not in left_open}
     options["quantiles"] = _levels(quantiles)
     keeps = samples is not None if keep_samples is None else bool(keep_samples)
@@ -288,6 +298,7 @@ class Engine:
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
+        paths: int | None = None,
         seed: int | None = None,
         context: int | None = None,
         multivariate: bool = False,
@@ -306,7 +317,8 @@ class Engine:
         mapping or the columns of a DataFrame give a list of them. With multivariate=True,
         [variates, time] is one series whose variates see each other. NaN and None are missing.
         samples: number of sampled paths, kept as `.samples`, from which everything is computed; without
-        it mean and quantiles are exact for the first patch. context: the most points of history used,
+        it mean and quantiles are exact for the first patch. paths: beyond it, the number of simulated
+        paths whose distributions are averaged (256). context: the most points of history used,
         the latest ones. known_future: the future of the last variates, [exogenous, horizon] or a
         table with one column each. quantiles: levels inside (0, 1). seed: random seed. decode:
         "sample", or "mean" for one path beyond the first patch. missing: "ffill", "linear" or "mask".
@@ -318,7 +330,10 @@ class Engine:
         """
         # The fields of AskedForecast. Only a plain tuple: after a forecast even the code of a named tuple
         # must be read from memory, which takes 10 us.
-        key = (horizon, quantiles, samples, seed, context, decode, missing, scale, point, independent_streams, keep_samples)
+        key = (
+            horizon, quantiles, samples, paths, seed, context, decode, missing, scale, point, independent_streams,
+            keep_samples,
+        )  # fmt: skip
         if not multivariate and ids is None and known_future is None and not independent_streams:
             answer = self._native.forecast_again(series, key)
             if answer is not None:
@@ -367,6 +382,7 @@ class Engine:
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
+        paths: int | None = None,
         seed: int | None = None,
         context: int | None = None,
         decode: str = DEFAULT_DECODE,
@@ -379,6 +395,7 @@ class Engine:
             horizon,
             quantiles,
             samples=samples,
+            paths=paths,
             seed=seed,
             context=context,
             decode=decode,
@@ -569,6 +586,7 @@ class Session:
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         samples: int | None = None,
+        paths: int | None = None,
         seed: int | None = None,
         context: int | None = None,
         decode: str = DEFAULT_DECODE,
@@ -580,7 +598,8 @@ class Session:
     ) -> SeriesForecast:
         """As Engine.forecast."""
         asked = AskedForecast(
-            horizon, quantiles, samples, seed, context, decode, missing, scale, point, independent_streams, keep_samples
+            horizon, quantiles, samples, paths, seed, context, decode, missing, scale, point, independent_streams,
+            keep_samples,
         )  # fmt: skip
         forecast: SeriesForecast = self._native.forecast(self._engine._request(asked), self._multivariate)
         return forecast

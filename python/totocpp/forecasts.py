@@ -27,7 +27,7 @@ else:
 
 
 # The properties that pickle and copy store.
-_STATE = ("id", "context_length", "num_samples", "scale", "levels", "mean", "median", "point", "level_values", "samples")
+_STATE = ("id", "context_length", "num_samples", "num_paths", "exact_steps", "scale", "levels", "mean", "median", "point", "level_values", "samples")
 
 
 class SeriesForecast(_Base):
@@ -41,7 +41,9 @@ class SeriesForecast(_Base):
 
     id: str
     context_length: int  # points of history used
-    num_samples: int  # sampled paths; 0 if everything is exact
+    num_samples: int  # paths drawn; 0 if everything is exact
+    num_paths: int  # the same, but 0 if samples were asked for
+    exact_steps: int  # steps before the first that depends on drawn paths
     scale: float | tuple[float, ...]  # factor of the values before the model; one per variate if there are several
     mean: Float32
     median: Float32
@@ -88,7 +90,7 @@ class SeriesForecast(_Base):
     def __repr__(self) -> str:
         name = f"{self.id!r}, " if self.id else ""
         kept = "" if self.samples is not None else ", not kept"
-        how = f"{self.num_samples} samples{kept}" if self.num_samples else "exact"
+        how = f"{self.num_samples} {'paths' if self.num_paths else 'samples'}{kept}" if self.num_samples else "exact"
         return f"SeriesForecast({name}horizon {self.horizon}, context {self.context_length}, {how})"
 
     def __reduce__(self) -> tuple[Any, ...]:

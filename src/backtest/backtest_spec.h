@@ -42,6 +42,7 @@ struct BacktestSpec {
   std::size_t lag = 1;
   int context = ForecastOptions().max_context;  // points of history used at most
   Transform transform = Transform::pct;
+  double scale = ForecastOptions().scale;    // 0: automatic, for each context
   std::optional<Point> point = {};           // none: median, with samples trimmed_mean_10
   int samples = 0;                           // 0: exact
   std::optional<tables::Asset> asset = {};   // none: detected

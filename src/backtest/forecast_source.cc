@@ -24,6 +24,7 @@ SourceOptions source_options(const BacktestSpec& spec, std::size_t lag) {
   options.forecast.max_context = spec.context;
   options.forecast.num_samples = spec.samples;
   options.forecast.point = spec.chosen_point();
+  options.forecast.scale = spec.scale;
   options.forecast.seed = spec.seed;
   return options;
 }
@@ -42,13 +43,12 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
   return fmt::format(
       "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon "
       "{}\nmax_context "
-      "{}\nsamples {}\ndecode {}\nmissing {}\nscale {}\npoint {}\nseed {}\nindependent {}\nlevels "
-      "{}",
+      "{}\nsamples {}\ndecode {}\nmissing {}\npoint {}\nscale {}\nseed {}\nindependent {}\nlevels {}",
       version(), engine.model().weights_sha256, engine.model().config_sha256,
       name_of(engine_options.mode), name_of(engine_options.dtype), name_of(engine_options.isa),
       engine_options.use_kv_cache, forecast.horizon, forecast.max_context, forecast.num_samples,
-      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing), forecast.scale,
-      name_of(forecast.point), forecast.seed, forecast.independent_streams,
+      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
+      name_of(forecast.point), forecast.scale, forecast.seed, forecast.independent_streams,
       forecast.quantiles.size());
 }
 

@@ -107,6 +107,15 @@ std::vector<SpecField> run_rows() {
       SpecRows::named<&Spec::transform, parse_transform>("transform", {"pct", "log", "price"})
           .words("T", "series to forecast: pct, log or price")
           .at(kRun));
+  rows.push_back(
+      {{.name = "scale",
+        .type = Type::factor,
+        .doors = kRun,
+        .placeholder = "F",
+        .help = "multiply the series by F for the model and divide the answers by it; "
+                "auto: a power of two for series that vary too little for the model"},
+       [](Spec& s, const Json& value) { s.scale = value.is_number() ? value.real : 0; },
+       [](const Spec& s) { return s.scale == 0 ? json_text("auto") : json_number(s.scale); }});
   rows.push_back({{.name = "point",
                    .type = Type::text,
                    .doors = kRun,

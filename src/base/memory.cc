@@ -66,7 +66,7 @@ void Arena::reserve(std::size_t bytes) {
   if (bytes <= block_.size()) return;
   ++generation_;
   block_ = AlignedBytes();  // free the old block first: the two together may not fit
-  require_memory(bytes, "this forecast", "use fewer samples or a shorter horizon");
+  require_memory(bytes, "this forecast", "use fewer paths or samples, or a shorter horizon");
   block_ = AlignedBytes(bytes);
 }
 

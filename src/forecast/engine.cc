@@ -117,12 +117,13 @@ struct Engine::Impl {
     const auto& packed = shared->packed;
     if (!packed) return;
     const Architecture& architecture = *shared->architecture;
-    network = architecture.network(*packed->weights, options.dtype, kernels_for(options.isa), pool);
+    const Kernels& kernels = kernels_for(options.isa);
+    network = architecture.network(*packed->weights, options.dtype, kernels, pool);
     if (options.mode != Mode::standard) plans.emplace(options.plan_cache_size, options.on_plan);
     if (options.mode == Mode::max_autotune) {
       tuning.emplace(*network, options, pool, options.cache.folder);
     }
-    forecaster.emplace(architecture, *network, pool, plans ? &*plans : nullptr,
+    forecaster.emplace(architecture, *network, kernels, pool, plans ? &*plans : nullptr,
                        tuning ? &*tuning : nullptr);
   }
 
@@ -182,7 +183,7 @@ struct Engine::Impl {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const Series& series = *batch[i].series;
       const ContextShape context = context_shape(series, request.max_context, info.facts, place(i));
-      prepare_output(series, context.length, planned_paths(request, info.facts), request, out[i]);
+      prepare_output(series, context.length, request, info.facts, out[i]);
       choose_scale(series, context, request, info.facts, out[i].scale, place(i));
     }
     if (forecaster) {

@@ -15,9 +15,12 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Forecaster::Forecaster(const Architecture& architecture, const Network& network, ThreadPool& pool,
-                       PlanCache* plans, Tuning* tuning)
-    : facts_(architecture.facts()), running_(network, pool), plan_cache_(plans), tuning_(tuning) {
+Forecaster::Forecaster(const Architecture& architecture, const Network& network,
+                       const Kernels& kernels, ThreadPool& pool, PlanCache* plans, Tuning* tuning)
+    : facts_(architecture.facts()),
+      running_(network, kernels, pool),
+      plan_cache_(plans),
+      tuning_(tuning) {
   switch (architecture.decoder()) {
     case DecoderKind::sampled_paths:
       decoder_ = make_sampled_paths(running_);
@@ -33,6 +36,7 @@ void Forecaster::run(std::span<const BatchItem> batch, const ForecastOptions& op
                      std::span<Forecast> out, Timings& timings, Trace* trace) {
   running_.options = &options;
   running_.paths = PathPlan(options, facts_);
+  path_bytes_ = static_cast<std::size_t>(path_bytes(1, options, facts_));
   plan(batch, out);
   const bool whole_patch = trace != nullptr || options.horizon > facts_.patch;
   running_.output_steps = whole_patch ? facts_.patch : options.horizon;
@@ -42,7 +46,7 @@ void Forecaster::run(std::span<const BatchItem> batch, const ForecastOptions& op
   std::size_t num_groups = 0;
   int done = 0;
   while (!rest.empty()) {
-    const SeriesGroup group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, path_bytes_);
     if (kept != nullptr) {
       running_.memory = kept->groups[num_groups].memory;
     } else {
@@ -106,7 +110,7 @@ void Forecaster::plan(std::span<const BatchItem> batch, std::span<Forecast> out)
 void Forecaster::reserve_memory() {
   std::size_t largest = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty();) {
-    const SeriesGroup group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, path_bytes_);
     arena_.start_measuring();
     largest = std::max(largest, carved(group).bytes);
   }
@@ -118,8 +122,8 @@ void Forecaster::reserve_memory() {
 const MemoryPlan* Forecaster::planned() {
   key_.clear();
   const PathPlan& paths = running_.paths;
-  for (const int number :
-       {paths.stored_paths, paths.path_steps, paths.block_patches, paths.decode_patches}) {
+  for (const int number : {paths.stored_paths, paths.path_steps, paths.block_patches,
+                           paths.decode_patches, paths.joined_steps()}) {
     key_.push_back(number);
   }
   for (const SeriesPlan& plan : plans_) {
@@ -137,7 +141,7 @@ const MemoryPlan* Forecaster::planned() {
   }
   std::size_t num_groups = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++num_groups) {
-    const SeriesGroup group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, path_bytes_);
     if (num_groups == plan->groups.size()) plan->groups.emplace_back();
     PlannedGroup& planned = plan->groups[num_groups];
     GroupMemory& memory = planned.memory;
@@ -157,7 +161,7 @@ const MemoryPlan* Forecaster::planned() {
 void Forecaster::tune(const MemoryPlan& plan) {
   std::size_t number = 0;
   for (std::span<SeriesPlan> rest(plans_); !rest.empty(); ++number) {
-    const SeriesGroup group = take_group(rest, running_.paths);
+    const SeriesGroup group = take_group(rest, path_bytes_);
     const GroupMemory& memory = plan.groups[number].memory;
     const int outputs = group.num_sequences * running_.paths.block_patches;
     const int rows = std::min(group.num_rows + outputs - group.num_sequences, memory.max_rows);

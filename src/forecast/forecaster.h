@@ -24,8 +24,8 @@ class Forecaster {
  public:
   // `plans` caches memory plans by shape; null: every call is planned again. `tuning` measures
   // schedules for every plan; null: default schedules.
-  Forecaster(const Architecture& architecture, const Network& network, ThreadPool& pool,
-             PlanCache* plans, Tuning* tuning);
+  Forecaster(const Architecture& architecture, const Network& network, const Kernels& kernels,
+             ThreadPool& pool, PlanCache* plans, Tuning* tuning);
 
   // `batch` and `options` are validated; `out` holds one prepared forecast per series. `trace`, if
   // given, receives the network's output; the batch then has one series.
@@ -53,6 +53,7 @@ class Forecaster {
   Tuning* tuning_ = nullptr;
   ShapeKey key_;
   std::vector<SeriesPlan> plans_;
+  std::size_t path_bytes_ = 0;  // of one variate of the running call
 };
 
 }  // namespace toto

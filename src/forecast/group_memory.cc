@@ -63,6 +63,21 @@ GroupMemory carve_memory(Arena& arena, const SeriesGroup& group, const PathPlan&
     }
   }
   memory.paths = arena.take<float>(sequences * paths.path_steps * paths.stored_paths);
+  if (paths.joins) {
+    const std::size_t components = shape.num_components, num_paths = paths.stored_paths;
+    memory.mixture_stride = StoredMixture::num_doubles(components);
+    memory.mixtures =
+        arena.take<double>(sequences * paths.joined_steps() * num_paths * memory.mixture_stride);
+    memory.joined_block_stride = JoinedMixture::num_blocks(num_paths, components);
+    const std::size_t bytes =
+        memory.joined_block_stride * sizeof(StudentBlock) + 2 * num_paths * sizeof(double);
+    memory.num_joined =
+        static_cast<int>(std::clamp<std::size_t>(kJoinedBytes / bytes, 1, num_threads));
+    const std::size_t count = memory.num_joined;
+    memory.joined_blocks = arena.take<StudentBlock>(count * memory.joined_block_stride);
+    memory.joined_means = arena.take<double>(count * num_paths);
+    memory.joined_squares = arena.take<double>(count * num_paths);
+  }
 
   const bool has_lanes = paths.forks && paths.decode_patches > 0;
   const int queries = paths.query_rows();

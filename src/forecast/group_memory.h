@@ -7,6 +7,7 @@
 #include "forecast/outputs.h"
 #include "forecast/plan.h"
 #include "model/architecture.h"
+#include "model/joined_mixture.h"
 
 namespace toto {
 
@@ -29,6 +30,8 @@ struct GroupMemory {
   double* scale = nullptr;
   KvSpan* prefixes = nullptr;  // [sequence], keys and values of the context
   float* paths = nullptr;      // [sequence][step][path]
+  double* mixtures = nullptr;  // [sequence][joined step][path][mixture_stride], StoredMixture
+  std::size_t mixture_stride = 0;
 
   // One pass of up to max_rows rows.
   int max_rows = 0;
@@ -51,6 +54,13 @@ struct GroupMemory {
   KvSpan* tails = nullptr;            // [row], keys and values of decoded patches
   float* decode_positions = nullptr;  // [series][decode position][position_floats]
 
+  // Distributions being averaged, several at a time.
+  int num_joined = 0;
+  StudentBlock* joined_blocks = nullptr;  // [joined][joined_block_stride]
+  std::size_t joined_block_stride = 0;
+  double* joined_means = nullptr;    // [joined][path]
+  double* joined_squares = nullptr;  // [joined][path]
+
   // Per thread.
   double* step = nullptr;  // one step's distribution
   std::size_t step_stride = 0;
@@ -59,6 +69,11 @@ struct GroupMemory {
 
   std::size_t bytes = 0;  // taken from the arena
 
+  JoinedMixture::Memory joined(int slot, std::size_t num_paths) const {
+    return {.blocks = {joined_blocks + slot * joined_block_stride, joined_block_stride},
+            .means = {joined_means + slot * num_paths, num_paths},
+            .squares = {joined_squares + slot * num_paths, num_paths}};
+  }
   std::span<double> step_workspace(int thread) const {
     return {step + thread * step_stride, step_stride};
   }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "forecast/plan.h"
 #include "forecast/summary.h"
 
 namespace toto {
@@ -46,13 +47,16 @@ void write_cell(const Source& source, double mean, const ForecastOptions& option
 
 }  // namespace
 
-void prepare_output(const Series& series, int context_length, int num_paths,
-                    const ForecastOptions& options, Forecast& out) {
+void prepare_output(const Series& series, int context_length, const ForecastOptions& options,
+                    const ModelFacts& facts, Forecast& out) {
+  const PathPlan paths(options, facts);
   out.id = series.id;
   out.num_variates = series.num_variates;
   out.horizon = options.horizon;
   out.context_length = context_length;
-  out.num_samples = options.decode == Decode::mean ? 0 : num_paths;
+  out.num_samples = paths.follows_mean ? 0 : paths.num_paths;
+  out.num_paths = options.num_samples == 0 && facts.can_sample ? out.num_samples : 0;
+  out.exact_steps = paths.exact_steps;
   const std::size_t plane = std::size_t(series.num_variates) * options.horizon;
   out.mean.resize(plane);
   out.median.resize(plane);
@@ -85,6 +89,16 @@ void write_sampled(std::span<float> samples, const ForecastOptions& options, int
                    Forecast& out) noexcept {
   const SampleSummary summary(samples);
   write_cell(summary, summary.mean(), options, OutputCell(variate, step, out));
+}
+
+void write_joined(const JoinedMixture& joined, const ForecastOptions& options, int variate,
+                  int step, Forecast& out) noexcept {
+  write_cell(joined, joined.mean(), options, OutputCell(variate, step, out));
+}
+
+void write_averaged(const AveragedMixture& average, const ForecastOptions& options, int variate,
+                    int step, Forecast& out) noexcept {
+  write_cell(average, average.mean(), options, OutputCell(variate, step, out));
 }
 
 float unscaled(double value, int variate, const Forecast& out) noexcept {

@@ -5,26 +5,32 @@
 #include <cstddef>
 #include <span>
 
+#include "model/averaged_mixture.h"
+#include "model/joined_mixture.h"
 #include "model/step_distribution.h"
 #include "toto/toto.h"
 
 namespace toto {
 
 // Sizes every array of `out`, reusing its memory.
-void prepare_output(const Series& series, int context_length, int num_paths,
-                    const ForecastOptions& options, Forecast& out);
+void prepare_output(const Series& series, int context_length, const ForecastOptions& options,
+                    const ModelFacts& facts, Forecast& out);
 
 std::size_t held_bytes(const Forecast& out) noexcept;  // capacity of the arrays
 
 // Error(corrupt_file): network outputs that are not finite must not be returned as a forecast.
 [[noreturn]] void fail_not_finite(const Series& series);
 
-// Both write one variate and step. Thread-safe for different variates or steps.
+// Each writes one variate and step. Thread-safe for different variates or steps.
 void write_exact(const StepDistribution& distribution, const ForecastOptions& options, int variate,
                  int step, Forecast& out) noexcept;
 // `samples` is reordered.
 void write_sampled(std::span<float> samples, const ForecastOptions& options, int variate, int step,
                    Forecast& out) noexcept;
+void write_joined(const JoinedMixture& joined, const ForecastOptions& options, int variate,
+                  int step, Forecast& out) noexcept;
+void write_averaged(const AveragedMixture& average, const ForecastOptions& options, int variate,
+                    int step, Forecast& out) noexcept;
 // A value of the network's scaled series in the units of the data.
 float unscaled(double value, int variate, const Forecast& out) noexcept;
 // Copies known future values to the outputs of their variates.

@@ -14,9 +14,11 @@ namespace toto {
 
 // One call and the memory of its current group of series. Not thread-safe.
 struct RunningCall {
-  RunningCall(const Network& used, ThreadPool& threads) : network(used), pool(threads) {}
+  RunningCall(const Network& used, const Kernels& used_kernels, ThreadPool& threads)
+      : network(used), kernels(used_kernels), pool(threads) {}
 
   const Network& network;
+  const Kernels& kernels;
   ThreadPool& pool;
   const ForecastOptions* options = nullptr;
   PathPlan paths = {};
@@ -27,6 +29,15 @@ struct RunningCall {
   // The values of all stored paths at one step, [path].
   float* path_step(int sequence, int step) const {
     return memory.paths + (std::size_t(sequence) * paths.path_steps + step) * paths.stored_paths;
+  }
+  // Where the distribution of one path's step beyond the exact ones is kept.
+  StoredMixture stored(int sequence, int step, int path) const {
+    const std::size_t at =
+        (std::size_t(sequence) * paths.joined_steps() + step - paths.exact_steps) *
+            paths.stored_paths +
+        path;
+    return {memory.mixtures + at * memory.mixture_stride,
+            static_cast<std::size_t>(network.shape().num_components)};
   }
   // The distribution of one step of a head row, in the memory of thread `worker`.
   StepDistribution step_of(const float* head, int step, double loc, double scale,

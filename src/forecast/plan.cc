@@ -17,7 +17,7 @@ PathPlan::PathPlan(const ForecastOptions& options, const ModelFacts& facts)
   } else if (options.num_samples > 0) {
     num_paths = options.num_samples;
   } else if ((facts.can_sample && feeds_back) || options.keep_samples) {
-    num_paths = kDefaultPaths;
+    num_paths = options.num_paths;
   }
   forks = facts.can_sample;
   context_room = forks ? query_rows() : query_rows() + decode_patches;
@@ -31,6 +31,7 @@ PathPlan::PathPlan(const ForecastOptions& options, const ModelFacts& facts)
     exact_steps = options.horizon;
   } else if (options.num_samples == 0) {
     exact_steps = facts.exact_steps(options.horizon);
+    joins = feeds_back;
   }
 }
 
@@ -50,17 +51,24 @@ double answer_bytes(double num_variates, const ForecastOptions& options,
   return a_step * options.horizon * num_variates * sizeof(float);
 }
 
+double path_bytes(double num_variates, const ForecastOptions& options,
+                  const ModelFacts& facts) noexcept {
+  const PathPlan paths(options, facts);
+  const double steps = double{sizeof(float)} * paths.path_steps,
+               distributions = static_cast<double>(facts.step_bytes) * paths.joined_steps();
+  return num_variates * paths.stored_paths * (steps + distributions);
+}
+
 // The first series is always taken, however large it is.
-SeriesGroup take_group(std::span<SeriesPlan>& rest, const PathPlan& paths) {
+SeriesGroup take_group(std::span<SeriesPlan>& rest, std::size_t path_bytes) {
   SeriesGroup group;
   std::size_t count = 0;
   for (SeriesPlan& plan : rest) {
     const int variates = plan.series->num_variates;
-    const std::size_t path_bytes = sizeof(float) * paths.stored_paths * paths.path_steps *
-                                   static_cast<std::size_t>(group.num_sequences + variates);
     const bool fits =
         std::int64_t{group.row_room} + std::int64_t{variates} * plan.row_room <= kPrefillRows;
-    if (count > 0 && (!fits || path_bytes > kPathBytes)) break;
+    const std::size_t bytes = path_bytes * static_cast<std::size_t>(group.num_sequences + variates);
+    if (count > 0 && (!fits || bytes > kPathBytes)) break;
     plan.first_sequence = group.num_sequences;
     group.num_sequences += variates;
     group.num_rows += variates * (plan.num_tokens - plan.first_token);

@@ -21,6 +21,9 @@ struct PathPlan {
   int decode_patches = 0;     // patches beyond the first block
   int path_steps = 0;         // steps stored per path
   bool follows_mean = false;  // the one path holds the means
+  // Steps beyond the exact ones are described by the average of the paths' distributions, not by
+  // one draw of each.
+  bool joins = false;
   // Steps whose distribution is exact: all for a path of means or medians, the first block for
   // sampled paths, or none.
   int exact_steps = 0;
@@ -28,6 +31,9 @@ struct PathPlan {
   bool forks = false;    // paths share the context's keys and values and append their own
   int context_room = 0;  // positions appended to a context in the context's own memory
 
+  // Steps whose distributions are stored for every path: whole patches, so that horizons of one
+  // shape class share a plan.
+  int joined_steps() const { return joins ? path_steps - exact_steps : 0; }
   int query_rows() const { return block_patches - 1; }  // rows after a context: patches to predict
   // Positions of the passes beyond the first block whose factors are stored per series.
   int decode_positions() const { return forks ? decode_patches : block_patches + query_rows(); }
@@ -69,11 +75,13 @@ struct SeriesGroup {
 
 inline constexpr int kPrefillRows = 512;  // rows per pass: enough to be bound by arithmetic
 inline constexpr int kDecodeRows = 256;   // the same for decode passes
-inline constexpr std::size_t kPathBytes = std::size_t{128} << 20;  // paths of several series
+inline constexpr std::size_t kPathBytes = std::size_t{128} << 20;   // paths of several series
+inline constexpr std::size_t kJoinedBytes = std::size_t{64} << 20;  // averages in progress
 inline constexpr std::size_t kTailBytes = std::size_t{192}
                                           << 20;  // keys and values of a decode pass
 
-// Takes series from the front of `rest` and numbers their sequences.
-SeriesGroup take_group(std::span<SeriesPlan>& rest, const PathPlan& paths);
+// Takes series from the front of `rest` and numbers their sequences. `path_bytes` is that of one
+// variate.
+SeriesGroup take_group(std::span<SeriesPlan>& rest, std::size_t path_bytes);
 
 }  // namespace toto

@@ -53,6 +53,7 @@ class ReferenceForecast {
   void report_first_block();
   void follow_path(int number, std::vector<float>& paths);
   void summarise(const std::vector<float>& paths);
+  void average(int variate, int step);
 
   const ReferenceRun& run_;
   const Series& series_;
@@ -65,6 +66,8 @@ class ReferenceForecast {
   std::unique_ptr<OraclePath> context_;
   std::vector<double> memory_;    // of one step's distribution
   std::vector<double> fed_back_;  // [variate][horizon], the path of means or medians
+  // [variate][step][path], of steps that are averages; empty for a path that is not finite.
+  std::vector<std::vector<MixtureCopy>> distributions_;
 };
 
 // The same context as the optimised forecaster's, scaled by the oracle itself.
@@ -136,6 +139,9 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
         double& value = values[std::size_t(v) * block_steps + i];
         if (draws) {
           value = drawn(distribution, v, number, step);
+          if (plan_.joins && step >= plan_.exact_steps && step < horizon && distribution.valid()) {
+            distributions_[std::size_t(v) * horizon + step].emplace_back(*distribution.mixture());
+          }
           continue;
         }
         value = rounded(distribution.mean());
@@ -192,18 +198,37 @@ void ReferenceForecast::summarise(const std::vector<float>& paths) {
             unscaled(from[p], v, out_);
       }
       if (step < plan_.exact_steps) continue;
+      if (plan_.joins) {
+        average(v, step);
+        continue;
+      }
       std::copy_n(from, plan_.stored_paths, samples.begin());
       write_sampled(samples, options_, v, step, out_);
     }
   }
 }
 
+// The average of the paths' distributions at one step.
+void ReferenceForecast::average(int variate, int step) {
+  check_cancelled();
+  if (is_known(series_, variate)) return;
+  AveragedMixture average;
+  for (const MixtureCopy& part : distributions_[std::size_t(variate) * options_.horizon + step]) {
+    average.add(part);
+  }
+  if (average.empty()) fail_not_finite(series_);
+  write_averaged(average, options_, variate, step, out_);
+}
+
 // Follows all paths one after the other; `paths` is [variate][step][path].
 void ReferenceForecast::finish() {
   const std::size_t num_values =
       std::size_t(series_.num_variates) * plan_.path_steps * plan_.stored_paths;
-  require_memory(num_values * sizeof(float), "this forecast",
-                 "use fewer samples or a shorter horizon");
+  // A copy of a distribution takes twice the memory of the stored form.
+  const std::size_t distribution = plan_.joins ? 2 * run_.facts.step_bytes : 0;
+  require_memory(num_values * (sizeof(float) + distribution), "this forecast",
+                 "use fewer paths or samples, or a shorter horizon");
+  distributions_.resize(plan_.joins ? fed_back_.size() : 0);
   std::vector<float> paths(num_values);  // [variate][step][path]
   // A quantile model has one path; samples are drawn along it.
   const int num_paths = run_.facts.can_sample ? plan_.num_paths : 1;

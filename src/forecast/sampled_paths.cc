@@ -1,6 +1,7 @@
 // Decoder of models with a sampling head: one patch per pass; every path feeds back its own draws,
 // or the single path its means. Paths share the keys and values of their context and append their
-// own.
+// own. Unless samples were asked for, the paths' distributions are kept, and the answer beyond the
+// first patch is their average.
 #include <algorithm>
 #include <atomic>
 
@@ -33,6 +34,8 @@ class SampledPaths final : public Decoder {
   void feed_patch(const SeriesGroup& group, int num_rows, int patch);
   void read_patch(const SeriesGroup& group, int num_rows, int patch);
   void summarise(const SeriesGroup& group);
+  void write_samples_of_steps(const SeriesPlan& plan);
+  void write_averages(const SeriesPlan& plan);
 
   float drawn(const StepDistribution& distribution, const SeriesPlan& plan, int variate, int path,
               int step) const noexcept {
@@ -208,26 +211,63 @@ void SampledPaths::read_patch(const SeriesGroup& group, int num_rows, int patch)
       } else {
         value = drawn(distribution, plan, lane.variate, lane.path, first_step + i);
       }
+      if (running_.paths.joins) {
+        running_.stored(sequence, first_step + i, lane.path).store(*distribution.mixture());
+      }
     }
   });
 }
 
-// Writes statistics over the paths for every step that is not exact, and the paths if requested.
-void SampledPaths::summarise(const SeriesGroup& group) {
+// Statistics over the drawn values of each step that is not exact.
+void SampledPaths::write_samples_of_steps(const SeriesPlan& plan) {
   const GroupMemory& memory = running_.memory;
+  const PathPlan& paths = running_.paths;
+  const int sampled = running_.options->horizon - paths.exact_steps;
+  running_.pool.run(plan.series->num_variates * sampled, [&](int task, int worker) {
+    const int v = task / sampled, step = paths.exact_steps + task % sampled;
+    const std::span<float> samples(memory.scratch + worker * memory.scratch_stride,
+                                   paths.num_paths);
+    std::copy_n(running_.path_step(plan.first_sequence + v, step), paths.num_paths, samples.data());
+    write_sampled(samples, *running_.options, v, step, *plan.out);
+  });
+}
+
+// The average of the paths' distributions at each step that is not exact. A path whose distribution
+// is not finite is left out, like the draws that without_extremes() replaces.
+void SampledPaths::write_averages(const SeriesPlan& plan) {
+  const GroupMemory& memory = running_.memory;
+  const PathPlan& paths = running_.paths;
+  const int joined_steps = running_.options->horizon - paths.exact_steps;
+  const int count = plan.series->num_variates * joined_steps;
+  std::atomic<bool> finite = true;
+  running_.pool.run(memory.num_joined, [&](int slot, int /*worker*/) {
+    for (int task = slot; task < count; task += memory.num_joined) {
+      const int v = task / joined_steps, step = paths.exact_steps + task % joined_steps;
+      if (is_known(*plan.series, v)) continue;
+      JoinedMixture joined(memory.joined(slot, paths.num_paths), running_.kernels);
+      for (int path = 0; path < paths.num_paths; ++path) {
+        joined.add(running_.stored(plan.first_sequence + v, step, path));
+      }
+      joined.finish();
+      if (!joined.valid()) finite = false;
+      write_joined(joined, *running_.options, v, step, *plan.out);
+    }
+  });
+  if (!finite) fail_not_finite(*plan.series);
+}
+
+// Writes every step that is not exact, and the paths if requested.
+void SampledPaths::summarise(const SeriesGroup& group) {
   const PathPlan& paths = running_.paths;
   const ForecastOptions& options = *running_.options;
   for (const SeriesPlan& plan : group.series) {
     const int variates = plan.series->num_variates, horizon = options.horizon;
-    const int sampled = horizon - paths.exact_steps;
-    running_.pool.run(variates * sampled, [&](int task, int worker) {
-      const int v = task / sampled, step = paths.exact_steps + task % sampled;
-      const std::span<float> samples(memory.scratch + worker * memory.scratch_stride,
-                                     paths.num_paths);
-      std::copy_n(running_.path_step(plan.first_sequence + v, step), paths.num_paths,
-                  samples.data());
-      write_sampled(samples, options, v, step, *plan.out);
-    });
+    if (paths.joins) {
+      running_.check_cancelled();
+      write_averages(plan);
+    } else {
+      write_samples_of_steps(plan);
+    }
     for (int v = 0; v < variates && !plan.out->samples.empty(); ++v) {
       float* out = plan.out->samples.data() + std::size_t(v) * paths.num_paths * horizon;
       for (int step = 0; step < horizon; ++step) {

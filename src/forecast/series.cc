@@ -170,6 +170,10 @@ void validate_options(const ForecastOptions& options) {
     fail(ErrorCode::invalid_argument, "samples is {}, expected 1 to {}, or 0 for an exact forecast",
          options.num_samples, kMaxSamples);
   }
+  if (options.num_paths < 1 || options.num_paths > kMaxSamples) {
+    fail(ErrorCode::invalid_argument, "paths is {}, expected 1 to {}", options.num_paths,
+         kMaxSamples);
+  }
   if (options.max_context < 1) {
     fail(ErrorCode::invalid_argument, "context is {}, expected at least 1 point",
          options.max_context);

@@ -13,35 +13,6 @@ std::size_t share_of(double share, std::size_t count) noexcept {
   return static_cast<std::size_t>(share * static_cast<double>(count) + 1e-9);
 }
 
-// The names follow the Python code that users apply to Toto's samples: lower_trimmed_mean cuts the
-// upper end, and the weight of a mix is that of the mean.
-template <typename Distribution>
-double aggregate(const Point& point, const Distribution& distribution) noexcept {
-  switch (point.kind) {
-    case Point::Kind::mean:
-      return distribution.mean();
-    case Point::Kind::median:
-      return distribution.quantile(0.5);
-    case Point::Kind::quantile:
-      return distribution.quantile(point.a);
-    case Point::Kind::trimmed_mean:
-      return distribution.trimmed_mean(point.a, point.a);
-    case Point::Kind::lower_trimmed_mean:
-      return distribution.trimmed_mean(0.0, point.a);
-    case Point::Kind::upper_trimmed_mean:
-      return distribution.trimmed_mean(point.a, 0.0);
-    case Point::Kind::mean_minus_std:
-      return distribution.mean() - point.a * distribution.standard_deviation();
-    case Point::Kind::mean_plus_std:
-      return distribution.mean() + point.a * distribution.standard_deviation();
-    case Point::Kind::mean_quantile_mix:
-      return point.b * distribution.mean() + (1.0 - point.b) * distribution.quantile(point.a);
-    case Point::Kind::quantile_plus_std:
-      return distribution.quantile(point.a) + point.b * distribution.standard_deviation();
-  }
-  return kNan;
-}
-
 }  // namespace
 
 SampleSummary::SampleSummary(std::span<float> values) noexcept : mean_(kNan) {
@@ -85,14 +56,6 @@ double SampleSummary::trimmed_mean(double lower_share, double upper_share) const
   double total = 0;
   for (const float value : sorted_.subspan(lower, count - lower - upper)) total += value;
   return total / static_cast<double>(count - lower - upper);
-}
-
-double point_of(const Point& point, const SampleSummary& samples) noexcept {
-  return aggregate(point, samples);
-}
-
-double point_of(const Point& point, const StepDistribution& distribution) noexcept {
-  return aggregate(point, distribution);
 }
 
 }  // namespace toto

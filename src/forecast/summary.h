@@ -28,8 +28,35 @@ class SampleSummary {
   double mean_;
 };
 
-double point_of(const Point& point, const SampleSummary& samples) noexcept;
-double point_of(const Point& point, const StepDistribution& distribution) noexcept;
+// The point of a distribution or of samples. The names follow the Python code that users apply to
+// Toto's samples: lower_trimmed_mean cuts the upper end, and the weight of a mix is that of the
+// mean.
+template <typename Distribution>
+double point_of(const Point& point, const Distribution& distribution) noexcept {
+  switch (point.kind) {
+    case Point::Kind::mean:
+      return distribution.mean();
+    case Point::Kind::median:
+      return distribution.quantile(0.5);
+    case Point::Kind::quantile:
+      return distribution.quantile(point.a);
+    case Point::Kind::trimmed_mean:
+      return distribution.trimmed_mean(point.a, point.a);
+    case Point::Kind::lower_trimmed_mean:
+      return distribution.trimmed_mean(0.0, point.a);
+    case Point::Kind::upper_trimmed_mean:
+      return distribution.trimmed_mean(point.a, 0.0);
+    case Point::Kind::mean_minus_std:
+      return distribution.mean() - point.a * distribution.standard_deviation();
+    case Point::Kind::mean_plus_std:
+      return distribution.mean() + point.a * distribution.standard_deviation();
+    case Point::Kind::mean_quantile_mix:
+      return point.b * distribution.mean() + (1.0 - point.b) * distribution.quantile(point.a);
+    case Point::Kind::quantile_plus_std:
+      return distribution.quantile(point.a) + point.b * distribution.standard_deviation();
+  }
+  return kNan;
+}
 
 // Error(invalid_argument) for a level, share, weight or count out of its range.
 void check_point(const Point& point);

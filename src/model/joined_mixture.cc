@@ -53,23 +53,34 @@ double median_of(std::span<double> values) noexcept {
 
 }  // namespace
 
-void JoinedMixture::add(const StudentMixture& mixture) noexcept {
-  if (!mixture.valid()) {
-    valid_ = false;
-    return;
+void StoredMixture::store(const StudentMixture& mixture) noexcept {
+  if (!mixture.valid()) return store_nothing();
+  numbers_[0] = mixture.affine().stretch;
+  numbers_[1] = mixture.mean();
+  numbers_[2] = mixture.variance();
+  numbers_[3] = mixture.affine().shift;
+  for (std::size_t i = 0; i < count_; ++i) {
+    loc_[i] = mixture.loc()[i];
+    rest_[i] = static_cast<float>(mixture.weights()[i]);
+    rest_[count_ + i] = static_cast<float>(std::min(mixture.df()[i], kLargestDf));
+    rest_[2 * count_ + i] = bounded(mixture.scale()[i]);
   }
-  const Affine& affine = mixture.affine();
-  const double variance = mixture.variance();
+}
+
+void StoredMixture::store_nothing() noexcept { numbers_[0] = 0; }
+
+void JoinedMixture::add(const StoredMixture& mixture) noexcept {
+  if (mixture.empty()) return;
   if (num_mixtures_ == 0) {
     origin_ = mixture.mean();
-    unit_ = affine.stretch;
+    unit_ = mixture.stretch();
     lowest_ = highest_ = 0;
   }
-  const double stretch = affine.stretch / unit_;
-  const double shift = (affine.shift - origin_) / unit_;
+  const double stretch = mixture.stretch() / unit_;
+  const double shift = (mixture.shift() - origin_) / unit_;
   double typical = 0;  // the spread that matches the 10 % and 90 % quantiles, squared
   for (std::size_t i = 0; i < mixture.weights().size(); ++i) {
-    const double df = std::min(mixture.df()[i], kLargestDf), weight = mixture.weights()[i];
+    const double df = mixture.df()[i], weight = mixture.weights()[i];
     const double loc = shift + stretch * mixture.loc()[i], scale = stretch * mixture.scale()[i];
     set_lane(memory_.blocks[num_components_ / kStudentBlock], num_components_ % kStudentBlock,
              weight, df, loc, scale);
@@ -84,7 +95,7 @@ void JoinedMixture::add(const StudentMixture& mixture) noexcept {
   memory_.squares[num_mixtures_] = typical - mean * mean;
   ++num_mixtures_;
   sum_of_means_ += mean;
-  sum_of_squares_ += mean * mean + variance / unit_ / unit_;
+  sum_of_squares_ += mean * mean + mixture.variance() / unit_ / unit_;
 }
 
 void JoinedMixture::finish() noexcept {

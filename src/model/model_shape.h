@@ -11,6 +11,7 @@ struct ModelShape {
   int head_dim = 0;
   int position_floats = 0;  // factors per position, see Network::position_factors
   int leading_rows = 0;     // constant rows before the first patch of every variate
+  int num_components = 0;   // of a step's Student-T mixture; 0: it is not one
 };
 
 }  // namespace toto

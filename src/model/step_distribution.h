@@ -21,6 +21,8 @@ class StepDistribution {
   bool valid() const noexcept {
     return std::visit([](const auto& kind) { return kind.valid(); }, kind_);
   }
+  // The mixture, or null if it is of another kind.
+  const StudentMixture* mixture() const noexcept { return std::get_if<StudentMixture>(&kind_); }
   double mean() const noexcept {
     return std::visit([](const auto& kind) { return kind.mean(); }, kind_);
   }

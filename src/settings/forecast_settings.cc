@@ -42,8 +42,6 @@ Json get_columns(const ForecastSettings& settings) {
 std::vector<ForecastField> forecast_rows() {
   static const std::string horizon_help = fmt::format("steps to forecast, 1 to {}", kMaxHorizon);
   static const std::string format_help = "input format: " + tables::input_format_names();
-  static const std::string samples_default =
-      fmt::format("exact as far as the model can, then {} paths", kDefaultPaths);
   std::vector<ForecastField> rows;
   rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.horizon; }>(
                      "horizon", 1, kMaxHorizon)
@@ -81,7 +79,12 @@ std::vector<ForecastField> forecast_rows() {
                      .words("N", "take everything from N sampled paths")
                      .at(kRequest | kFile)
                      .from({"TOTO_NUM_SAMPLES"})
-                     .or_else(samples_default));
+                     .or_else("exact as far as the model can, then --paths"));
+  rows.push_back(
+      ForecastRows::number<[](auto& s) -> auto& { return s.options.num_paths; }>("paths", 1,
+                                                                                 kMaxSamples)
+          .words("N", "beyond the exact steps average the distributions of N simulated paths")
+          .at(kRequest));
   rows.push_back(
       ForecastRows::named<[](auto& s) -> auto& { return s.options.decode; }, parse_decode>("decode")
           .words("D", "what is fed back beyond the first patch: sample or mean")
@@ -162,6 +165,22 @@ std::vector<ForecastField> forecast_rows() {
                     return s.options.keep_samples ? io::json_text("samples") : Json();
                   }});
   return rows;
+}
+
+void check_paths(const ForecastOptions& options, bool paths_given, bool samples_given,
+                 std::string_view prefix) {
+  if (!paths_given) return;
+  if (samples_given) {
+    fail(ErrorCode::invalid_argument,
+         "{0}paths is {1} and {0}samples is {2}, expected one of them: samples takes everything "
+         "from drawn values, paths averages distributions beyond the exact steps",
+         prefix, options.num_paths, options.num_samples);
+  }
+  if (options.decode == Decode::mean) {
+    fail(ErrorCode::invalid_argument,
+         "{0}paths is {1} but {0}decode mean follows one path; leave one of them out", prefix,
+         options.num_paths);
+  }
 }
 
 }  // namespace toto::settings

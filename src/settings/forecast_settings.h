@@ -26,4 +26,9 @@ std::vector<ForecastField> forecast_rows();
 // These rows, with their defaults: forecast_table.cc, which a test build replaces to add one.
 std::span<const ForecastField> forecast_fields();
 
+// Error(invalid_argument) if the number of paths was given together with samples or with
+// Decode::mean, which simulates none. `prefix` is how options are written: "--", or nothing.
+void check_paths(const ForecastOptions& options, bool paths_given, bool samples_given,
+                 std::string_view prefix);
+
 }  // namespace toto::settings

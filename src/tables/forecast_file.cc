@@ -41,6 +41,8 @@ void write_values(io::JsonWriter& json, std::string_view name, std::span<const f
 void write_entry_fields(io::JsonWriter& json, ChunkedText& out, const ForecastEntry& entry,
                         std::span<const double> levels) {
   json.field("id", entry.id).field("context_length", entry.context_length);
+  json.field("exact_steps", entry.exact_steps).key("paths");
+  entry.num_paths > 0 ? json.value(entry.num_paths) : json.null();
   json.field("scale", entry.scale);
   if (!entry.timestamps.empty()) json.field("start", entry.timestamps.front());
   json.key("timestamps").begin_array();
@@ -204,6 +206,8 @@ ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view
   };
   ForecastEntry entry{.id = id,
                       .context_length = forecast.context_length,
+                      .exact_steps = forecast.exact_steps,
+                      .num_paths = forecast.num_paths,
                       .scale = forecast.scale.empty() ? 1 : forecast.scale[row],
                       .timestamps = timestamps,
                       .mean = steps(forecast.mean, row),

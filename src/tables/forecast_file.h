@@ -36,6 +36,8 @@ void write_engine(io::JsonWriter& json, const EngineBlock& engine);  // the obje
 struct ForecastEntry {
   std::string_view id = {};
   int context_length = 0;
+  int exact_steps = 0;
+  int num_paths = 0;                                   // 0: none were simulated
   double scale = 1;                                    // Forecast::scale of the variate
   std::span<const std::string> timestamps = {};        // [step]
   std::span<const float> mean = {};                    // [step]

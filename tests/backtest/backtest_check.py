@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Recomputes a backtest from its own files, independently of the program that wrote them.
 
-From forecasts.csv and the bars: every trade of every strategy, its fills, fee and return, and every return of
-returns.csv. From trades.csv and returns.csv: every figure of results.json. All to 1e-9. From all of them: monthly returns,
-cost sweep and break-even of report.html, as rounded there; with --run also its decision-lag table, by a second run. Uses
-the standard library only.
+From forecasts.csv and the bars: every trade of every strategy, its fills, fee and return, every return of returns.csv, and
+that no fill lies outside its bar. From trades.csv and returns.csv: every figure of results.json. All to 1e-9. From all of
+them: monthly returns, cost sweep and break-even of report.html, as rounded there; with --run also its decision-lag table, by
+a second run, and forecasts of three bars, by `toto forecast` on series made here. Uses the standard library only.
 
     backtest_check.py OUTPUT_DIR DATA.csv...              checks what a run has left behind
     backtest_check.py --run COMMAND DATA.csv... [-- FLAGS]  runs it first, in a temporary folder
@@ -15,9 +15,11 @@ import hashlib
 import json
 import math
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
@@ -26,6 +28,7 @@ import backtest_report_check as report_check
 TOLERANCE = 1e-9
 HOLDING = ["buy-hold", "simple", "all-signals", "unprofit-shutdown", "ci-guard"]
 LEVELS = [f"0.{i}" for i in range(1, 10)]
+CURRENCIES = set("AUD CAD CHF CNH CNY CZK DKK EUR GBP HKD HUF INR JPY KRW MXN NOK NZD PLN SEK SGD TRY USD ZAR".split())
 GRID = [0, -0.0025, 0.0025, -0.005, 0.005, -0.01, 0.01]
 
 
@@ -38,11 +41,17 @@ class Symbol:
         self.time = [row["date"] for row in rows]
         self.price = {k: [float(row[k]) for row in rows] for k in ("open", "high", "low", "close")}
         days = [datetime.fromisoformat(t).date() for t in self.time]
-        self.crypto = any(day.weekday() >= 5 for day in days)
+        name = "".join(c for c in Path(path).stem.upper() if c.isalpha())
+        self.asset = "stock"
+        if len(name) == 6 and {name[:3], name[3:]} <= CURRENCIES and name[:3] != name[3:]:
+            self.asset = "fx"
+        elif any(day.weekday() >= 5 for day in days):
+            self.asset = "crypto"
         if settings["asset"] != "auto":
-            self.crypto = settings["asset"] == "crypto"
-        per_day = statistics.median([days.count(day) for day in sorted(set(days))])
-        self.year = settings["bars_per_year"] or (365 if self.crypto else 252) * per_day
+            self.asset = settings["asset"]
+        self.crypto = self.asset == "crypto"
+        per_day = statistics.median(Counter(days).values())
+        self.year = settings["bars_per_year"] or {"stock": 252, "fx": 260, "crypto": 365}[self.asset] * per_day
         self.lag = settings["decision_lag"]
         self.position = position = {t: i for i, t in enumerate(self.time)}
         self.forecast = {}  # bar -> target -> row
@@ -53,9 +62,9 @@ class Symbol:
             self.forecast.setdefault(bar, {})[row["target"]] = row
         self.bars = sorted(self.forecast)
         assert self.bars == list(range(self.bars[0], self.bars[-1] + 1))
-        fee = settings["fee_bps"]
-        self.fee = (fee if fee is not None else 15 if self.crypto else 5) / 1e4
-        self.slip = settings["slippage_bps"] / 1e4
+        fee, slip = settings["fee_bps"], settings["slippage_bps"]
+        self.fee = (fee if fee is not None else {"stock": 5, "fx": 0.5, "crypto": 15}[self.asset]) / 1e4
+        self.slip = (slip if slip is not None else 0.5 if self.asset == "fx" else 5) / 1e4
         self.borrow = settings["borrow_apr"] / self.year
         self.at_close = settings["fill"] == "close"
         self.ci = settings["ci_multiplier"]
@@ -76,7 +85,7 @@ class Symbol:
         return bar, self.market(self.price["open"][bar], side)
 
     def check_inside(self, checker, what, row):
-        """No fill lies outside its bar, slippage aside."""
+        """No fill lies outside its bar, apart from slippage."""
         for key in ("entry", "exit"):
             bar = self.position[row[f"{key}_time"]]
             o, h, l, c = (self.price[k][bar] for k in ("open", "high", "low", "close"))
@@ -88,6 +97,11 @@ class Symbol:
         growth = exit_ / entry
         fee = share * self.fee * (1 + growth)
         return fee, share * (side * (growth - 1) - (self.borrow * held if side < 0 else 0)) - fee
+
+    def incoherent(self):
+        """Predicted bars that cannot exist."""
+        bars = [{t: self.point(bar, t) for t in self.price} for bar in self.bars]
+        return sum(b["low"] > min(b["open"], b["close"]) or b["high"] < max(b["open"], b["close"]) for b in bars)
 
     # ------------------------------------------------------------------------------ strategies
 
@@ -231,8 +245,45 @@ def ratio(a, b):
     return None if a is None or not b else a / b
 
 
-def trading_figures(returns, trades, year, exposed, ambiguous):
-    """Of what returns.csv and trades.csv hold; `exposed` and `ambiguous` come from the replay."""
+def against(returns, hold, year):
+    """Figures against buy-hold over the same bars."""
+    if hold is None or len(returns) < 2:
+        return {"beta": None, "alpha": None, "information_ratio": None}
+    ahead = [r - b for r, b in zip(returns, hold)]
+    varies = len(set(hold)) > 1
+    beta = statistics.covariance(returns, hold) / statistics.variance(hold) if varies else None
+    return {
+        "beta": beta,
+        "alpha": (statistics.fmean(returns) - beta * statistics.fmean(hold)) * year if varies else None,
+        "information_ratio": statistics.fmean(ahead) / statistics.stdev(ahead) * math.sqrt(year)
+        if len(set(ahead)) > 1 else None,
+    }
+
+
+def probability_above_zero(returns, std):
+    """The probabilistic Sharpe ratio of Bailey and Lopez de Prado."""
+    if not std:
+        return None
+    n, mean = len(returns), statistics.fmean(returns)
+    m2, m3, m4 = (math.fsum((r - mean) ** k for r in returns) / n for k in (2, 3, 4))
+    s = mean / std
+    variance = 1 - m3 / m2**1.5 * s + (m4 / m2**2 - 1) / 4 * s * s
+    return statistics.NormalDist().cdf(s * math.sqrt(n - 1) / math.sqrt(variance)) if variance > 0 else None
+
+
+def tail(returns):
+    ordered = sorted(returns)
+    place = 0.05 * (len(ordered) - 1)
+    below, part = int(place), place - int(place)
+    value = ordered[below] + (part * (ordered[below + 1] - ordered[below]) if part else 0)
+    # The written returns round: one at the quantile itself belongs to the tail.
+    beyond = [r for r in returns if r <= value + 1e-15]
+    return {"var_95": value, "cvar_95": statistics.fmean(beyond)}
+
+
+def trading_figures(returns, trades, year, exposed, ambiguous, hold=None):
+    """Of what returns.csv and trades.csv hold; `exposed` and `ambiguous` come from the replay, `hold` are the returns
+    of buy-hold."""
     n = len(returns)
     equity, now = [], 1.0
     for value in returns:
@@ -265,7 +316,8 @@ def trading_figures(returns, trades, year, exposed, ambiguous):
         "trades": len(trades), "win_rate": ratio(sum(g > 0 for g in gains), len(gains)),
         "profit_factor": ratio(sum(g for g in gains if g > 0), lost),
         "average_trade": ratio(sum(gains), len(gains)), "fees_paid": sum(t["fee"] for t in trades),
-        "ambiguous_bars": ambiguous,
+        "ambiguous_bars": ambiguous, **against(returns, hold, year), **tail(returns),
+        "probabilistic_sharpe": probability_above_zero(returns, std),
     }
 
 
@@ -408,8 +460,42 @@ def read_csv(path):
         return list(csv.DictReader(file))
 
 
-def check(folder, data, other=None):
-    """`other`: the symbols of the results of a run with the other decision lag."""
+def float32(value):
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def check_network(command, symbol, name, settings, checker):
+    """Forecasts the first, the middle and the last target bar with `toto forecast`, from series made here."""
+    lag, most, kind = symbol.lag, settings["context"], settings["transform"]
+    price, block = symbol.price, max(1, settings["context"] // 8)
+
+    def value(target, bar):
+        change = price[target][bar] / price["close"][bar - lag] if kind != "price" else 0
+        return {"pct": change - 1, "log": math.log(change or 1), "price": price[target][bar]}[kind]
+
+    for bar in {symbol.bars[0], symbol.bars[len(symbol.bars) // 2], symbol.bars[-1]}:
+        first = 0 if kind == "price" else lag
+        count = bar - lag + 1 - first
+        start = 0 if count <= most else -(-(count - most) // block) * block
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("ds," + ",".join(price) + "\n")
+            for i in range(first + start, bar - lag + 1):
+                file.write(f"{i}," + ",".join(repr(float32(value(target, i))) for target in price) + "\n")
+            file.flush()
+            words = [command, "forecast", file.name, "--horizon", str(lag), "--context", str(most), "--scale",
+                     str(settings["scale"]), "--quantiles", ",".join(LEVELS), "--no-cache", "--json", "-"]
+            answer = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+        for series in answer["series"]:
+            target, last = series["id"], price["close"][bar - lag]
+            for level in LEVELS + ["point"]:
+                raw = float32((series["median"] if level == "point" else series["quantiles"][level])[lag - 1])
+                expected = {"pct": last * (1 + raw), "log": last * math.exp(raw), "price": raw}[kind]
+                checker.near(f"{name} {symbol.time[bar]} {target} {level}", float(symbol.forecast[bar][target][level]),
+                             expected)
+
+
+def check(folder, data, other=None, command=None):
+    """`other`: the symbols of the results of a run with the other decision lag; `command` forecasts again."""
     folder = Path(folder)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     forecasts, trades, returns = (read_csv(folder / f"{n}.csv") for n in ("forecasts", "trades", "returns"))
@@ -423,8 +509,13 @@ def check(folder, data, other=None):
     for name, block in results["symbols"].items():
         symbol = Symbol(files[name], [r for r in forecasts if r["symbol"] == name], results["settings"])
         symbols[name] = symbol
+        if command and results["settings"]["samples"] is None:
+            check_network(command, symbol, name, results["settings"], checker)
         all_returns = {}
-        checker.near(f"{name}.asset", block["asset"], "crypto" if symbol.crypto else "stock")
+        checker.near(f"{name}.asset", block["asset"], symbol.asset)
+        checker.near(f"{name}.incoherent_bars", block["incoherent_bars"], symbol.incoherent())
+        checker.near(f"{name}.first_target", block["first_target"], symbol.time[symbol.bars[0]])
+        checker.near(f"{name}.last_target", block["last_target"], symbol.time[symbol.bars[-1]])
         checker.near(f"{name}.bars_per_year", block["bars_per_year"], symbol.year)
         for strategy, figures in block["strategies"].items():
             where = f"{name}.{strategy}"
@@ -450,7 +541,8 @@ def check(folder, data, other=None):
             for i, (value, now) in enumerate(zip(series, equity)):
                 checker.near(f"{where} return {i}", value, now / before - 1 if before else 0)
                 before = now
-            checker.near(where, figures, trading_figures(series, written, symbol.year, exposed, ambiguous))
+            hold = all_returns.get("buy-hold")  # the first one
+            checker.near(where, figures, trading_figures(series, written, symbol.year, exposed, ambiguous, hold))
             runs.setdefault(strategy, {})[name] = (equity[-1] - 1, len(expected), equity)
             all_returns[strategy] = series
         report_check.check_tiles(report, name, block, len(symbol.bars), checker)
@@ -482,7 +574,7 @@ def main():
                 lag = "2" if settings["decision_lag"] == 1 else "1"
                 again = ["--from-results", f"{folder}/out/results.json", "--no-lag-test"]
                 other = run("other", *again, "--decision-lag", lag)["symbols"]
-            checker = check(f"{folder}/out", data.split(), other)
+            checker = check(f"{folder}/out", data.split(), other, arguments[1])
     elif len(arguments) >= 2:
         checker = check(arguments[0], arguments[1:])
     else:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""quantstats reads returns.csv and agrees with results.json on Sharpe, Sortino, drawdown and CAGR.
+"""quantstats reads returns.csv and agrees with results.json on Sharpe, Sortino, drawdown, CAGR, and against buy-hold on
+beta, alpha and the information ratio.
 
     backtest_quantstats.py OUTPUT_DIR     needs quantstats and pandas, in an environment of their own
 """
@@ -28,10 +29,19 @@ def main() -> int:
     for column in returns.columns:
         symbol, strategy = column.rsplit(":", 1)
         figures = symbols[symbol]["strategies"][strategy]
-        year = 365 if symbols[symbol]["asset"] == "crypto" else 252  # daily bars
+        year = symbols[symbol]["bars_per_year"]
         series = returns[column].dropna()
+        hold = returns[f"{symbol}:buy-hold"].dropna()
         stats = quantstats.stats
+        greeks = stats.greeks(series, hold, periods=year)
+        # quantstats does not annualise the information ratio. Buy-hold against itself has no such figures.
+        relative = {
+            "beta": greeks["beta"],
+            "alpha": greeks["alpha"],
+            "information_ratio": stats.information_ratio(series, hold) * math.sqrt(year),
+        }
         for name, found in {
+            **({} if strategy == "buy-hold" else relative),
             "sharpe": stats.sharpe(series, periods=year),
             "sortino": stats.sortino(series, periods=year),
             "max_drawdown": stats.max_drawdown(series),

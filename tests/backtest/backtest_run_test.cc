@@ -434,6 +434,32 @@ TEST_F(EngineSourceTest, ChainedWindowsGiveTheSameBits) {
   EXPECT_EQ(forecasts(plan.symbols, other), blocks);
 }
 
+TEST_F(EngineSourceTest, SmallChangesAreScaledPerContext) {
+  // Changes of 1 % are a flat line for a model whose smallest scale is 0.3. With a factor from each
+  // context they are not: the band is about as wide as the changes, with the bits of a fixed power
+  // of two.
+  const std::vector<tables::Bars> bars = {random_bars(12, 200)};
+  BacktestSpec options;
+  options.windows = 40;
+  const RunPlan plan = plan_run(bars, options);
+  const auto width = [](const std::vector<std::vector<BarForecast>>& all) {
+    const TargetForecast& close = forecast_of(all[0][39], tables::Target::close);
+    return close.quantiles[8] - close.quantiles[0];
+  };
+  ForecastCache automatic, fixed, one, alone;
+  options_ = source_options(options, 1);
+  const auto scaled = forecasts(plan.symbols, automatic);
+  EXPECT_GT(patches_.reused, patches_.computed) << "equal factors share their prefix";
+  options_.reuse_prefixes = false;
+  EXPECT_EQ(forecasts(plan.symbols, alone), scaled);
+  options_.forecast.scale = 1;
+  EXPECT_LT(width(scaled), width(forecasts(plan.symbols, one)) / 3);
+  double factor = 1;  // 12 x sqrt(0.1) over a deviation of about 0.01
+  while (factor * 0.01 < 12 * std::sqrt(0.1)) factor *= 2;
+  options_.forecast.scale = factor;
+  EXPECT_EQ(width(forecasts(plan.symbols, fixed)), width(scaled));
+}
+
 TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {
   const std::vector<tables::Bars> bars = {random_bars(9, 80)};
   BacktestSpec options;
@@ -469,6 +495,9 @@ TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {
   EXPECT_EQ(rerun(), 0u);
   // Another setting has another file.
   options_.forecast.seed = 1;
+  EXPECT_NE(cache_setting(engine_, options_), setting);
+  options_.forecast.seed = 0;
+  options_.forecast.scale = 1;
   EXPECT_NE(cache_setting(engine_, options_), setting);
 }
 

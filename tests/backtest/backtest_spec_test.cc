@@ -37,7 +37,7 @@ TEST(BacktestSpec, ReadsBackWhatItWrites) {
   EXPECT_EQ(text_of(write_spec(spec_of(defaults))), defaults);
   const std::string odd = text_of(write_spec(spec_of(
       R"({"data": ["a.csv", "b"], "from": "2024-01", "to": "2024-02-03", "decision_lag": 7,
-          "context": 100, "transform": "log", "samples": 64,
+          "context": 100, "transform": "log", "scale": 12.5, "samples": 64,
           "asset": "crypto", "bars_per_year": 52, "strategies": ["maxdiff", "simple", "simple"],
           "ci_multiplier": 0.5, "tune_offsets": true, "fill": "close", "fee_bps": 2.5,
           "slippage_bps": 0, "borrow_apr": 0.03, "prove_no_lookahead": true, "lag_test": false,
@@ -120,6 +120,8 @@ TEST(BacktestSpec, WrongValuesAreNamed) {
             "settings: from is \"2024-03-02\" and settings: to is \"2024-03-01\", expected "
             "settings: from first");
   EXPECT_EQ(complaint(R"({"return_scale": 100})").find("settings: there is no setting"), 0u);
+  EXPECT_EQ(complaint(R"({"scale": 0})"),
+            "settings: scale is 0, expected auto, or a finite number above 0");
   EXPECT_EQ(complaint(R"({"asset": "bond"})"),
             "settings: asset is \"bond\", expected auto, stock, crypto or fx");
 }

@@ -61,8 +61,8 @@ TEST_F(ForecastTest, JsonHoldsTheWholeContract) {
   EXPECT_EQ(at(entry(json, 1), "id").string, "b");
   const io::Json& first = entry(json);
   EXPECT_EQ(keys_of(first),
-            (std::vector<std::string>{"id", "context_length", "scale", "start", "timestamps",
-                                      "mean", "median", "quantiles"}));
+            (std::vector<std::string>{"id", "context_length", "exact_steps", "paths", "scale",
+                                      "start", "timestamps", "mean", "median", "quantiles"}));
   EXPECT_EQ(at(first, "id").string, "a");
   EXPECT_EQ(at(first, "start").string, at(first, "timestamps").array.at(0).string);
   EXPECT_EQ(at(first, "mean").array.size(), 20u);
@@ -76,6 +76,42 @@ TEST_F(ForecastTest, JsonHoldsTheWholeContract) {
     EXPECT_LE(at(quantiles, "0.5").array[step].real, at(quantiles, "0.9").array[step].real);
   }
   EXPECT_EQ(numbers(at(quantiles, "0.5")), numbers(at(first, "median")));
+}
+
+TEST_F(ForecastTest, StepsBeyondTheExactOnesAreAveragesOfPaths) {
+  const auto asked = [&](std::vector<std::string> more, const Environment& environment = {}) {
+    std::vector<std::string> words = {"forecast", "in.csv", "--json", "-"};
+    if (more.empty() || more[0] != "--horizon") words.insert(words.end(), {"--horizon", "30"});
+    words.insert(words.end(), more.begin(), more.end());
+    return json_of(run(words, environment));
+  };
+  const auto about = [&](const io::Json& json) {
+    const io::Json& paths = at(entry(json), "paths");
+    return std::pair(at(entry(json), "exact_steps").integer,
+                     paths.kind == io::Json::Kind::null ? -1 : paths.integer);
+  };
+  const auto late = [&](const io::Json& json) {
+    return numbers(at(at(entry(json), "quantiles"), "0.1"))[28];
+  };
+  const io::Json usual = asked({});
+  EXPECT_EQ(about(usual), std::pair(std::int64_t{24}, std::int64_t{256}));
+  EXPECT_EQ(about(asked({"--horizon", "20"})), std::pair(std::int64_t{20}, std::int64_t{-1}));
+  EXPECT_EQ(about(asked({"--samples", "20"})), std::pair(std::int64_t{0}, std::int64_t{-1}));
+  EXPECT_EQ(about(asked({"--decode", "mean"})), std::pair(std::int64_t{30}, std::int64_t{-1}));
+  const io::Json many = asked({"--paths", "700"});
+  EXPECT_EQ(about(many), std::pair(std::int64_t{24}, std::int64_t{700}));
+  EXPECT_NE(late(many), late(usual));
+  // A flag wins over the variable, which is a default for samples.
+  const Environment variable = {{"TOTO_NUM_SAMPLES", "20"}};
+  EXPECT_EQ(about(asked({}, variable)).first, 0);
+  EXPECT_EQ(late(asked({"--paths", "700"}, variable)), late(many));
+  refuse(2, {"--paths is 9 and --samples is 8", "expected one of them"},
+         {"--paths", "9", "--samples", "8"});
+  refuse(2, {"--paths is 9 but --decode mean follows one path"},
+         {"--paths", "9", "--decode", "mean"});
+  for (const char* paths : {"0", "-5", "1000001", "x"}) {
+    refuse(2, {"--paths", "from 1 to 1000000"}, {"--paths", paths});
+  }
 }
 
 TEST_F(ForecastTest, SmallSeriesAreScaledUnlessAskedOtherwise) {

@@ -133,7 +133,9 @@ TEST_F(RemarksTest, SeriesBelowTheModelsScaleAreSaid) {
 }
 
 TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
-  const std::string sampled = "note: exact up to step 24; later steps come from 256 sampled paths";
+  const std::string sampled =
+      "note: steps 1 to 24 are exact, 25 is estimated from 256 simulated paths; --paths 2000 "
+      "is smoother\n";
   const std::string narrow =
       "from step 25 on the bands hold only if the means before them come true";
   const auto bundled = [&](std::vector<std::string> more) {
@@ -143,8 +145,11 @@ TEST_F(RemarksTest, WhereExactnessEndsIsSaid) {
     return run(words).err;
   };
   EXPECT_EQ(count(bundled({"--horizon", "25"}), sampled), 1U);
-  EXPECT_FALSE(has(bundled({"--horizon", "24"}), sampled));
-  EXPECT_FALSE(has(bundled({"--horizon", "25", "--samples", "8"}), sampled));
+  EXPECT_EQ(count(bundled({"--horizon", "64", "--paths", "2000"}),
+                  "25 to 64 are estimated from 2000 simulated paths; --paths 16000 is smoother\n"),
+            1U);
+  EXPECT_FALSE(has(bundled({"--horizon", "24"}), "simulated paths"));
+  EXPECT_FALSE(has(bundled({"--horizon", "25", "--samples", "8"}), "simulated paths"));
   EXPECT_EQ(count(bundled({"--horizon", "25", "--decode", "mean"}), narrow), 1U);
   EXPECT_FALSE(has(bundled({"--horizon", "24", "--decode", "mean"}), narrow));
 }

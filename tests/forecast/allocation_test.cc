@@ -30,15 +30,18 @@ TEST(Allocation, ARepeatedForecastAllocatesNothing) {
       const Engine engine = Engine::load(model, {.mode = mode, .dtype = dtype, .threads = 2});
       std::vector<Series> batch = {walk(1, 100, 1, "a name longer than any small string"),
                                    walk(2, 37, 3), walk(3, 1000)};
-      ForecastOptions exact, sampled, mean;
+      ForecastOptions exact, sampled, joined, mean;
       exact.horizon = 8;
       sampled.horizon = 30;
       sampled.num_samples = 40;
       sampled.keep_samples = true;
+      joined.horizon = 30;
+      joined.num_paths = 100;  // several passes of lanes
+      joined.point = parse_point("trimmed_mean_0.125");
       mean.horizon = 30;
       mean.point = parse_point("trimmed_mean_0.125");  // a name longer than any small string
       mean.decode = Decode::mean;
-      for (const ForecastOptions& options : {exact, sampled, mean}) {
+      for (const ForecastOptions& options : {exact, sampled, joined, mean}) {
         std::vector<Forecast> out;
         engine.forecast_into(batch, options, out);
         const std::vector<float> expected = out[1].mean;

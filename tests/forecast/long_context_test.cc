@@ -33,7 +33,7 @@ class LongContextTest : public ::testing::Test {
     plan.num_tokens = plan.token_room = plan.context.num_patches;
     const PathPlan paths(options, facts_);
     std::span<SeriesPlan> rest(&plan, 1);
-    const SeriesGroup group = take_group(rest, paths);
+    const SeriesGroup group = take_group(rest, 0);
     Arena arena;
     arena.start_measuring();
     return carve_memory(arena, group, paths, *network_, kThreads);

@@ -12,7 +12,9 @@ const ModelFacts kQuantiles{.patch = 32, .block = 0, .levels = {0.1, 0.5, 0.9}};
 TEST(PlannedPaths, AreDrawnBeyondTheFirstBlockOrWhenAskedFor) {
   EXPECT_EQ(planned_paths({.horizon = 64}, kSampling), 0);
   EXPECT_EQ(planned_paths({.horizon = 65}, kSampling), kDefaultPaths);
+  EXPECT_EQ(planned_paths({.horizon = 65, .num_paths = 9}, kSampling), 9);
   EXPECT_EQ(planned_paths({.horizon = 8, .num_samples = 7}, kSampling), 7);
+  EXPECT_EQ(planned_paths({.horizon = 65, .num_samples = 7, .num_paths = 9}, kSampling), 7);
   EXPECT_EQ(planned_paths({.horizon = 8, .keep_samples = true}, kSampling), kDefaultPaths);
   EXPECT_EQ(planned_paths({.horizon = 65, .decode = Decode::mean}, kSampling), 1);
   EXPECT_EQ(planned_paths({.horizon = 64, .decode = Decode::mean}, kSampling), 0);

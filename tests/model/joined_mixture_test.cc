@@ -59,7 +59,12 @@ class MixtureSet {
 
   JoinedMixture joined(const Kernels& kernels) {
     JoinedMixture joined({blocks_, means_, squares_}, kernels);
-    for (const StudentMixture& mixture : mixtures_) joined.add(mixture);
+    std::vector<double> memory(StoredMixture::num_doubles(kComponents));
+    for (const StudentMixture& mixture : mixtures_) {
+      StoredMixture stored(memory.data(), kComponents);
+      stored.store(mixture);
+      joined.add(stored);
+    }
     joined.finish();
     return joined;
   }
@@ -162,7 +167,11 @@ TEST(JoinedMixture, AnswersNanForWhatHasNoMeaning) {
   std::vector<StudentBlock> blocks(1);
   std::vector<double> means(1), squares(1);
   JoinedMixture damaged({blocks, means, squares}, kernels_for(Isa::automatic));
-  damaged.add(StudentMixture(workspace, MixtureParameters{df, loc, scale, {}}, {}));
+  std::vector<double> memory(StoredMixture::num_doubles(1));
+  StoredMixture stored(memory.data(), 1);
+  stored.store(StudentMixture(workspace, MixtureParameters{df, loc, scale, {}}, {}));
+  EXPECT_TRUE(stored.empty());
+  damaged.add(stored);
   damaged.finish();
   EXPECT_FALSE(damaged.valid());
   EXPECT_TRUE(std::isnan(damaged.mean()));

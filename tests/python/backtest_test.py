@@ -116,7 +116,7 @@ class Backtests(unittest.TestCase):
             (TypeError, "no setting windws; did you mean windows", FILES[0], {"windws": 3}),
             (ValueError, "windows and start are both given", FILES[0], {"windows": 3, "start": "2020"}),
             (ValueError, "fee_bps is -1", FILES[0], {"fee_bps": -1}),
-            (ValueError, 'asset is "bond", expected auto, stock or crypto', FILES[0], {"asset": "bond"}),
+            (ValueError, 'asset is "bond", expected auto, stock, crypto or fx', FILES[0], {"asset": "bond"}),
             (ValueError, "decision_lag is 65", FILES[0], {"decision_lag": 65}),
             (ValueError, "data is empty", {}, {}),
             (ValueError, "data is empty", [], {}),
@@ -125,7 +125,7 @@ class Backtests(unittest.TestCase):
             (TypeError, "^point is 3, expected text$", FILES[0], {"point": 3}),
             (TypeError, "^a strategy is 3, expected text$", FILES[0], {"strategies": [3]}),
             (TypeError, "^strategies is 3, expected a list of names$", FILES[0], {"strategies": 3}),
-            (ValueError, "^return_scale is 10{400}, expected", FILES[0], {"return_scale": 10**400}),
+            (ValueError, "^fee_bps is 10{400}, expected", FILES[0], {"fee_bps": 10**400}),
             (TypeError, "data is None, expected a file", None, {}),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):

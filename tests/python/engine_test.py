@@ -80,6 +80,27 @@ class Shapes(unittest.TestCase):
         np.testing.assert_array_equal(trimmed.point, trimmed.quantiles["0.9"])
         self.assertEqual(engine().forecast(wave(), 100, decode="mean").num_samples, 0)
 
+    def test_paths_beyond_the_first_patch(self) -> None:
+        usual = engine().forecast(wave(), 100)
+        self.assertEqual((usual.num_paths, usual.exact_steps), (256, engine().patch_size))
+        self.assertIsNone(usual.samples)
+        np.testing.assert_array_equal(engine().forecast(wave(), 100, paths=256).mean, usual.mean)
+        more = engine().forecast(wave(), 100, paths=700)
+        self.assertEqual(more.num_paths, 700)
+        first = slice(0, engine().patch_size)
+        np.testing.assert_array_equal(more.mean[first], usual.mean[first])
+        self.assertFalse(np.array_equal(more.mean, usual.mean))
+        self.assertEqual(pickle.loads(pickle.dumps(more)).num_paths, 700)
+        self.assertIn("700 paths, not kept", repr(more))
+        sampled = engine().forecast(wave(), 100, samples=20)
+        self.assertEqual((sampled.num_paths, sampled.num_samples, sampled.exact_steps), (0, 20, 0))
+        with self.assertRaisesRegex(ValueError, "paths is 3 and samples is 4, expected one of them"):
+            engine().forecast(wave(), 100, samples=4, paths=3)
+        with self.assertRaisesRegex(ValueError, "paths is 3 but decode mean"):
+            engine().forecast(wave(), 100, decode="mean", paths=3)
+        with self.assertRaisesRegex(ValueError, "paths is 0, expected"):
+            engine().forecast(wave(), 100, paths=0)
+
     def test_small_series_are_scaled_by_a_power_of_two(self) -> None:
         small = (wave() - wave().mean()) * np.float32(2.0**-12)
         factor = 2.0 ** max(0, np.ceil(np.log2(12 * engine().info["minimum_scale"] / small.std(dtype=np.float64))))

@@ -32,7 +32,7 @@ class Signatures(unittest.TestCase):
         self.check(totocpp.Engine.from_pretrained, f"(model=None, *, {LOADING})")
         self.check(
             totocpp.Engine.forecast,
-            f"(series, horizon=64, *, {QUANTILES}, samples=None, seed=None, context=None, multivariate=False, "
+            f"(series, horizon=64, *, {QUANTILES}, samples=None, paths=None, seed=None, context=None, multivariate=False, "
             "known_future=None, decode='sample', missing='ffill', scale='auto', point='mean', ids=None, independent_streams=False, "
             "keep_samples=None)",
         )
@@ -49,7 +49,7 @@ class Signatures(unittest.TestCase):
         self.check(totocpp.Session.append, "(values)")
         self.check(
             totocpp.Session.forecast,
-            f"(horizon=64, *, {QUANTILES}, samples=None, seed=None, context=None, decode='sample', missing='ffill', "
+            f"(horizon=64, *, {QUANTILES}, samples=None, paths=None, seed=None, context=None, decode='sample', missing='ffill', "
             "scale='auto', point='mean', independent_streams=False, keep_samples=None)",
         )
 

@@ -160,6 +160,10 @@ TEST_F(Routes, BadRequestsGetOneSentence) {
   expect(R"({"series": [{"values": [1]}], "horizon": 0})", "horizon is 0");
   expect(R"({"series": [{"values": [1]}], "horizon": 1000000000})", "100000");
   expect(R"({"series": [{"values": [1]}], "samples": 1000000000})", "samples");
+  expect(R"({"series": [{"values": [1]}], "samples": 8, "paths": 9})",
+         "paths is 9 and samples is 8, expected one of them");
+  expect(R"({"series": [{"values": [1]}], "decode": "mean", "paths": 9})", "paths is 9 but decode");
+  expect(R"({"series": [{"values": [1]}], "paths": 0})", "paths is 0");
   expect(R"({"series": [{"values": [1]}], "scale": 0})", "scale is 0, expected auto, or a finite");
   expect(R"({"series": [{"values": [1]}], "scale": "2"})", "scale is \"2\", expected auto");
   expect(R"({"series": [{"values": [1]}], "scale": 1e39})", "out of float32");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "model/checkpoint.h"
+#include "model/joined_mixture.h"
 #include "model/toto1/toto1_config.h"
 #include "model/toto1/toto1_network.h"
 #include "model/toto1/toto1_oracle.h"
@@ -24,7 +25,8 @@ ModelShape shape_of(const Toto1Config& config) {
                    .input_width = config.patch_size,
                    .num_heads = config.num_heads,
                    .head_dim = config.head_dim(),
-                   .position_floats = 4 * config.head_dim()};
+                   .position_floats = 4 * config.head_dim(),
+                   .num_components = config.num_components};
   for (int i = 0; i < config.num_layers; ++i) {
     shape.num_time_layers += config.is_spacewise(i) ? 0 : 1;
   }
@@ -39,6 +41,7 @@ ModelFacts facts_of(const Toto1Config& config) {
           .can_sample = true,
           .minimum_scale = minimum_scale(config),
           .max_patches = Rotary::kMaxPositions,
+          .step_bytes = sizeof(double) * StoredMixture::num_doubles(config.num_components),
           .cache_bytes_per_patch =
               KvLayout(shape_of(config)).floats(kKeyPanel) / kKeyPanel * sizeof(float)};
 }
