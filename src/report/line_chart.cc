@@ -209,7 +209,8 @@ void check(const LineChart& chart) {
 std::string line_chart_figure(const LineChart& chart) {
   check(chart);
   std::string html = "<div class=\"lines\">\n" + legend(chart);
-  html += fmt::format("<div class=\"plot\" aria-label=\"{}\">\n", escape_xml(chart.title));
+  html +=
+      fmt::format("<div class=\"plot\" role=\"img\" aria-label=\"{}\">\n", escape_xml(chart.title));
   for (const LineLayout& layout : kLayouts) html += draw(chart, layout);
   html += fmt::format("<script type=\"application/json\">{}</script>\n</div>\n</div>\n",
                       tooltip_data(chart));

@@ -1,5 +1,5 @@
 // `toto backtest` as a user meets it: files, exit codes, repeatable runs, the gate.
-#include "cli_fixture.h"
+#include "backtest_cli_fixture.h"
 
 #include <filesystem>
 #include <fstream>
@@ -9,37 +9,6 @@ namespace toto::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-class BacktestTest : public CliTest {
- protected:
-  // A random walk of daily bars on weekdays, or on all days.
-  std::string bars(const std::string& name, int count, unsigned seed, bool weekends = false) {
-    std::mt19937 engine(seed);
-    std::normal_distribution<double> noise(0, 0.015);
-    std::string text = "date,open,high,low,close,volume\n";
-    double close = 100;
-    tables::Ticks day = 19'723 * tables::kDay;
-    for (int i = 0; i < count; ++i, day += tables::kDay) {
-      while (!weekends && tables::weekday(day) >= 5) day += tables::kDay;
-      const double open = close * std::exp(noise(engine) / 4);
-      close = open * std::exp(noise(engine));
-      const double high = std::max(open, close) * std::exp(std::abs(noise(engine)) / 2);
-      const double low = std::min(open, close) * std::exp(-std::abs(noise(engine)) / 2);
-      text += fmt::format("{},{:.4f},{:.4f},{:.4f},{:.4f},1000\n", tables::format_time(day, {}),
-                          open, high, low, close);
-    }
-    file(name, text);
-    return path(name);
-  }
-  Result backtest(std::vector<std::string> more) {
-    std::vector<std::string> words = {"backtest"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words, {{"TOTO_CACHE_DIR", path("cache")}});
-  }
-  std::string written(const std::string& folder, const std::string& name) {
-    return contents_of(folder_ / (folder + "/" + name));
-  }
-};
 
 TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
   bars("AAA.csv", 120, 1);
@@ -429,80 +398,6 @@ TEST_F(BacktestTest, OddDataIsReportedAndEscaped) {
   const std::string report = written("backtest-out", "report.html");
   EXPECT_TRUE(has(report, "&lt;b&gt;X"));
   EXPECT_FALSE(has(report, "<b>X"));
-}
-
-// ----------------------------------------------------------------------------------------- signal
-
-class SignalTest : public BacktestTest {
- protected:
-  Result signal(std::vector<std::string> more) {
-    more.insert(more.begin(), "signal");
-    return run(more, {{"TOTO_CACHE_DIR", path("cache")}});
-  }
-};
-
-TEST_F(SignalTest, PrintsWhatEachStrategyOrders) {
-  bars("AAA.csv", 120, 1);
-  const Result result = signal({"AAA.csv", "--windows", "12"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "AAA, stock: for 2024-06-17, decided after 2024-06-14"))
-      << result.out;
-  EXPECT_TRUE(has(result.out, "probability of a higher close")) << result.out;
-  EXPECT_TRUE(has(result.out, "maxdiff-alwayson")) << result.out;
-  EXPECT_TRUE(has(result.out, "market at the open")) << result.out;
-  EXPECT_TRUE(has(result.out, "The close is predicted at")) << "no line is cut: " << result.out;
-  const Result json = signal({"AAA.csv", "--windows", "12", "--json", "-"});
-  const io::Json tree = io::parse_json(json.out, "signal");
-  EXPECT_EQ(at(at(at(tree, "symbols"), "AAA"), "strategies").object.size(), 9u);
-  EXPECT_EQ(at(tree, "warnings").array.size(), 0u);
-  const Result some = signal({"AAA.csv", "--strategies", "simple", "--windows", "12"});
-  EXPECT_TRUE(has(some.out, "simple"));
-  EXPECT_FALSE(has(some.out, "maxdiff"));
-}
-
-// The file grows by a bar: the backtest of its last bar decides as the signal did.
-TEST_F(SignalTest, ABacktestWithTheBarAppendedHasTheSameForecasts) {
-  bars("AAA.csv", 121, 1);
-  const Result later = backtest({"AAA.csv", "--windows", "12", "--output-dir", "out"});
-  ASSERT_EQ(later.exit_code, 0) << later.err;
-  const std::string text = contents_of(path("AAA.csv"));
-  file("AAA.csv", text.substr(0, text.rfind('\n', text.size() - 2) + 1));
-  const Result early = signal({"AAA.csv", "--windows", "12", "--json", "-"});
-  ASSERT_EQ(early.exit_code, 0) << early.err;
-  const io::Json tree = io::parse_json(early.out, "signal");
-  const io::Json& symbol = at(at(tree, "symbols"), "AAA");
-  const std::string forecasts = written("out", "forecasts.csv");
-  for (const char* target : {"close", "high", "low"}) {
-    const io::Json& band = at(at(symbol, "forecast"), target);
-    const std::string row = fmt::format("AAA,{},{},{},{},{},", at(symbol, "last_time").string,
-                                        at(symbol, "target_time").string, target,
-                                        at(band, "point").real, at(band, "0.1").real);
-    EXPECT_TRUE(has(forecasts, row)) << row;
-  }
-}
-
-TEST_F(SignalTest, BadRequestsAndBadDataAreRefusedAsInTheBacktest) {
-  bars("AAA.csv", 120, 1);
-  EXPECT_EQ(signal({}).exit_code, 2);
-  EXPECT_TRUE(has(signal({}).err, "toto signal --help")) << signal({}).err;
-  EXPECT_EQ(signal({"AAA.csv", "--to", "2024-03-01"}).exit_code, 2);
-  EXPECT_EQ(signal({"AAA.csv", "--no-lag-test"}).exit_code, 2);
-  EXPECT_EQ(signal({"AAA.csv", "--strategies", "luck"}).exit_code, 2);
-  EXPECT_EQ(signal({"none.csv"}).exit_code, 3);
-  file("bad.csv", "date,open,high,low,close\n2024-01-01,1,1,1,x\n");
-  const Result bad = signal({"AAA.csv", "bad.csv"});
-  EXPECT_EQ(bad.exit_code, 3);
-  EXPECT_TRUE(has(bad.err, "bad.csv: line 2")) << bad.err;
-  EXPECT_EQ(bad.out, "");
-  bars("short.csv", 20, 2);
-  const Result some = signal({"AAA.csv", "short.csv", "--windows", "12"});
-  EXPECT_EQ(some.exit_code, 3);
-  EXPECT_TRUE(has(some.err, "short has too little history")) << some.err;
-  EXPECT_TRUE(has(some.out, "AAA, stock")) << some.out;
-  file("run.conf", "windows = 12\nlag_test = off\nstrategies = simple\n");
-  const Result settings = signal({"AAA.csv", "--settings", "run.conf"});
-  EXPECT_EQ(settings.exit_code, 0) << settings.err;
-  EXPECT_FALSE(has(settings.out, "maxdiff")) << settings.out;
 }
 
 // ---------------------------------------------------------------------------------------- compare
