@@ -8,6 +8,7 @@ namespace toto::cli {
 void add_forecast(Arguments& arguments);
 void add_eval(Arguments& arguments);
 void add_backtest(Arguments& arguments);
+void add_signal(Arguments& arguments);
 void add_serve(Arguments& arguments);
 void add_verify(Arguments& arguments);
 void add_compare_modes(Arguments& arguments);

@@ -53,9 +53,9 @@ void occupy_standard_streams() {
 // Every command, in the order of the help text.
 void add_commands(toto::cli::Arguments& arguments) {
   using namespace toto::cli;
-  for (const auto& add :
-       {add_forecast, add_eval, add_backtest, add_serve, add_verify, add_compare_modes, add_stress,
-        add_analyze_log, add_bench, add_inspect, add_make_model, add_config, add_doctor}) {
+  for (const auto& add : {add_forecast, add_eval, add_backtest, add_signal, add_serve, add_verify,
+                          add_compare_modes, add_stress, add_analyze_log, add_bench, add_inspect,
+                          add_make_model, add_config, add_doctor}) {
     add(arguments);
   }
 }

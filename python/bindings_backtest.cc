@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "backtest/backtest_report.h"
 #include "backtest/backtest_run.h"
+#include "backtest/signal.h"
 #include "bindings.h"
 #include "engine_handle.h"
 #include "io/csv.h"
@@ -25,7 +27,10 @@ using backtest::SpecField;
 // Bars in memory: name for messages, symbol of a table without such a column, CSV text.
 using BarTable = std::tuple<std::string, std::string, nb::bytes>;
 
-backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSpec engine) {
+enum class Job { backtest, signal };
+
+backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSpec engine,
+                               Job job) {
   io::Json json = io::parse_json(settings, "settings");
   for (const SpecField& field : backtest::spec_fields()) {
     for (io::Json::Member& member : json.object) {
@@ -34,6 +39,7 @@ backtest::BacktestSpec spec_of(const std::string& settings, backtest::BacktestSp
   }
   auto given = backtest::settings_of(json, {}, ErrorCode::invalid_argument);
   for (backtest::GivenSetting& item : given) item.origin = python_name(item.field->name);
+  if (job == Job::signal) backtest::require_signal_settings(given);
   return backtest::read_spec(given, std::move(engine));
 }
 
@@ -49,6 +55,22 @@ tables::BarFiles bars_of(const std::vector<std::string>& files,
   return all;
 }
 
+backtest::BacktestSpec spec_of(const Engine& engine, const std::vector<std::string>& files,
+                               const std::vector<BarTable>& tables, const std::string& settings,
+                               const std::string& model, Job job) {
+  backtest::BacktestSpec spec;
+  spec.set_engine(model, engine.options());
+  spec = spec_of(settings, std::move(spec), job);
+  spec.data = files;
+  for (const BarTable& table : tables) spec.data.push_back(std::get<0>(table));
+  return spec;
+}
+
+std::string cache_folder(const Engine& engine) {
+  const std::string& folder = engine.options().cache.folder;
+  return folder.empty() ? "" : folder + "/forecasts";
+}
+
 // `files` are read if there are no tables. `settings` is a JSON object, `model` the caller's name
 // for the model.
 nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files,
@@ -57,19 +79,18 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
   std::vector<std::string> warnings;
   std::vector<std::pair<std::string, std::string>> texts;
   handle.run([&](const Engine& engine, auto cancelled) {
-    backtest::BacktestSpec spec;
-    spec.set_engine(model, engine.options());
-    spec = spec_of(settings, std::move(spec));
-    spec.data = files;
-    for (const BarTable& table : tables) spec.data.push_back(std::get<0>(table));
-    const auto prepared = backtest::prepare(std::move(spec), bars_of(files, tables));
+    backtest::BacktestSpec spec = spec_of(engine, files, tables, settings, model, Job::backtest);
+    tables::BarFiles data = bars_of(files, tables);
+    std::optional<tables::Bars> benchmark =
+        tables.empty() ? backtest::read_benchmark(spec) : backtest::take_benchmark(spec, data);
+    if (!tables.empty() && benchmark) std::erase(spec.data, spec.benchmark);
+    auto prepared = backtest::prepare(std::move(spec), std::move(data));
+    prepared.benchmark = std::move(benchmark);
     prepared.require_symbols();
-    const std::string& cache = engine.options().cache.folder;
-    const backtest::BacktestRun run =
-        backtest::run(prepared, engine, engine.model().name,
-                      {.cancelled = std::move(cancelled),
-                       .cache_folder = cache.empty() ? "" : cache + "/forecasts",
-                       .report = report});
+    const backtest::BacktestRun run = backtest::run(prepared, engine, engine.model().name,
+                                                    {.cancelled = std::move(cancelled),
+                                                     .cache_folder = cache_folder(engine),
+                                                     .report = report});
     run.require_proof();
     warnings = prepared.warnings();
     warnings.insert(warnings.end(), run.warnings.begin(), run.warnings.end());
@@ -86,6 +107,29 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
   return result;
 }
 
+// The JSON of `toto signal`, and the warnings.
+std::tuple<std::string, std::vector<std::string>> signal_of(EngineHandle& handle,
+                                                            const std::vector<std::string>& files,
+                                                            const std::vector<BarTable>& tables,
+                                                            const std::string& settings,
+                                                            const std::string& model) {
+  std::string json;
+  std::vector<std::string> warnings;
+  handle.run([&](const Engine& engine, auto cancelled) {
+    const auto prepared = backtest::prepare_signal(
+        spec_of(engine, files, tables, settings, model, Job::signal), bars_of(files, tables));
+    prepared.require_symbols();
+    backtest::SignalRun run = backtest::run_signal(
+        prepared, engine, engine.model().name,
+        {.cancelled = std::move(cancelled), .cache_folder = cache_folder(engine)});
+    json = std::move(run.json);
+    warnings = prepared.warnings();
+    warnings.insert(warnings.end(), run.warnings.begin(), run.warnings.end());
+    return true;
+  });
+  return {std::move(json), std::move(warnings)};
+}
+
 }  // namespace
 
 void bind_backtest(nb::module_& module) {
@@ -94,6 +138,10 @@ void bind_backtest(nb::module_& module) {
              nb::sig("def backtest(engine: Engine, files: list[str], tables: list[tuple[str, str, "
                      "bytes]], settings: str, model: str, report: bool) "
                      "-> dict[str, typing.Any]"));
+  module.def("signal", &signal_of, nb::arg("engine"), nb::arg("files"), nb::arg("tables"),
+             nb::arg("settings"), nb::arg("model"),
+             nb::sig("def signal(engine: Engine, files: list[str], tables: list[tuple[str, str, "
+                     "bytes]], settings: str, model: str) -> tuple[str, list[str]]"));
 }
 
 }  // namespace toto::python

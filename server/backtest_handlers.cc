@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,23 +15,44 @@ namespace {
 constexpr int kMaxBacktests = 4;  // running and waiting
 
 // Runs on an engine twin at low priority, so that it does not delay requests. All results must come
-// from one mode: a switch ends the backtest.
-BacktestFiles run_backtest(const HttpCall& call, const io::Json& body) {
+// from one mode: a switch ends the job.
+template <typename Run>
+auto run_on_twin(const HttpCall& call, const io::Json& body, const Run& run) {
   ServiceState& service = call.service;
   lower_priority(kSlowPriority);
   ActiveEngine active = service.scheduler->active();
   active.engine = std::make_shared<const Engine>(active.engine->twin());
   const auto switched = [&] { return service.scheduler->active().number != active.number; };
   try {
-    BacktestFiles files = service.options.backtest(
-        body, active, [&] { return service.cancelled || call.gone->load() || switched(); });
-    service.telemetry.forecasts(files.num_forecasts);
-    return files;
+    auto answer =
+        run(body, active, [&] { return service.cancelled || call.gone->load() || switched(); });
+    service.telemetry.forecasts(answer.num_forecasts);
+    return answer;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled || !switched()) throw;
     fail(ErrorCode::overloaded,
          "the server's mode was switched during this backtest; run it again");
   }
+}
+
+// Calls `job` with the body of the request on the thread of backtests.
+void post_job(const HttpCallPtr& call, const std::function<void(const io::Json& body)>& job) {
+  read_body(call, [call, job]() -> std::size_t {
+    auto body = std::make_shared<io::Json>(io::parse_json(call->request.body, "the request"));
+    call->request.body = {};
+    ServiceState& service = call->service;
+    if (service.num_backtests.fetch_add(1) >= kMaxBacktests) {
+      --service.num_backtests;
+      fail(ErrorCode::overloaded,
+           "{} backtests and signals are running or waiting already; try again later",
+           kMaxBacktests);
+    }
+    service.backtests.post([call, body, job] {
+      call->guard([&] { job(*body); });
+      --call->service.num_backtests;
+    });
+    return 0;
+  });
 }
 
 }  // namespace
@@ -53,27 +75,23 @@ void post_backtest(const HttpCallPtr& call) {
   if (!call->service.options.backtest) {
     fail(ErrorCode::unsupported, "this server does not run backtests");
   }
-  read_body(call, [call]() -> std::size_t {
-    auto body = std::make_shared<io::Json>(io::parse_json(call->request.body, "the request"));
-    call->request.body = {};
-    ServiceState& service = call->service;
-    if (service.num_backtests.fetch_add(1) >= kMaxBacktests) {
-      --service.num_backtests;
-      fail(ErrorCode::overloaded, "{} backtests are running or waiting already; try again later",
-           kMaxBacktests);
-    }
-    service.backtests.post([call, body] {
-      call->guard([&] {
-        BacktestFiles files = run_backtest(*call, *body);
-        // Unique: backtests run one at a time, and take longer than a tick of the clock.
-        const std::string id = fmt::format("{}", Clock::now().time_since_epoch().count());
-        call->service.reports.add(id, std::move(files.report_html));
-        call->send({.body = std::move(files.results_json),
-                    .headers = {{"Location", fmt::format("/v1/backtest/{}/report", id)}}});
-      });
-      --call->service.num_backtests;
-    });
-    return 0;
+  post_job(call, [call](const io::Json& body) {
+    BacktestFiles files = run_on_twin(*call, body, call->service.options.backtest);
+    // Unique: backtests run one at a time, and take longer than a tick of the clock.
+    const std::string id = fmt::format("{}", Clock::now().time_since_epoch().count());
+    call->service.reports.add(id, std::move(files.report_html));
+    call->send({.body = std::move(files.results_json),
+                .headers = {{"Location", fmt::format("/v1/backtest/{}/report", id)}}});
+  });
+}
+
+void post_signal(const HttpCallPtr& call) {
+  if (!call->service.options.signal) {
+    fail(ErrorCode::unsupported, "this server does not make signals");
+  }
+  post_job(call, [call](const io::Json& body) {
+    SignalAnswer answer = run_on_twin(*call, body, call->service.options.signal);
+    call->send({.body = std::move(answer.json)});
   });
 }
 

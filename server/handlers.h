@@ -45,5 +45,6 @@ void delete_session(const HttpCallPtr& call);
 // backtest_handlers.cc
 void post_backtest(const HttpCallPtr& call);
 void get_backtest_report(const HttpCallPtr& call);
+void post_signal(const HttpCallPtr& call);
 
 }  // namespace toto::server

@@ -24,6 +24,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"DELETE", "/v1/sessions/{id}", true, delete_session},
     {"POST", "/v1/backtest", true, post_backtest},
     {"GET", "/v1/backtest/{id}/report", true, get_backtest_report},
+    {"POST", "/v1/signal", true, post_signal},
     {"GET", "/v1/status", false, get_status},
     {"POST", "/v1/mode", true, post_mode},
     {"GET", "/v2", false, get_oip_server},

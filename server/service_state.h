@@ -32,6 +32,13 @@ struct BacktestFiles {
 // Runs the backtest that a request body describes: takes seconds, calls `cancelled` between steps.
 using RunBacktest = std::function<BacktestFiles(const io::Json& body, const ActiveEngine& active,
                                                 const std::function<bool()>& cancelled)>;
+struct SignalAnswer {
+  std::string json = {};
+  std::size_t num_forecasts = 0;
+};
+// Decides about the coming bar; the same body.
+using RunSignal = std::function<SignalAnswer(const io::Json& body, const ActiveEngine& active,
+                                             const std::function<bool()>& cancelled)>;
 
 struct ServiceOptions {
   std::string model = {};  // its name for clients
@@ -47,6 +54,7 @@ struct ServiceOptions {
   std::string log = {};                        // a file of JSON lines, "-", or empty: no log
   bool trust_proxy = false;                    // log the client that a proxy names
   RunBacktest backtest = {};
+  RunSignal signal = {};
   ReportSources report_sources = {};
   std::function<void(std::string_view)> on_event = {};  // sentences for the operator
   std::function<std::int64_t()> num_events_lost = {};   // that could not be written

@@ -15,7 +15,6 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "io/atomic_file.h"
 
 namespace toto::cli {
@@ -59,15 +58,11 @@ std::string path_of(const BacktestRequest& request, std::string_view name) {
 }
 
 void check_places(const BacktestRequest& request) {
-  std::vector<NamedPath> inputs, outputs = {{"--json", request.json}};
-  for (const std::string& path : request.spec.data) {
-    std::error_code ignored;  // reading it will say what is wrong with it
-    if (!fs::is_directory(path, ignored)) inputs.push_back({"DATA", path});
-  }
+  std::vector<NamedPath> outputs = {{"--json", request.json}};
   for (const backtest::RunFile& file : backtest::run_files()) {
     outputs.push_back({"--output-dir", path_of(request, file.name)});
   }
-  check_outputs(inputs, outputs);
+  check_outputs(data_paths(request), outputs);
 }
 
 std::string percent(double value) {
@@ -124,24 +119,6 @@ std::string tables(std::span<const SymbolResult> results) {
   return text;
 }
 
-std::string names_of(const std::vector<backtest::SkippedSymbol>& skipped) {
-  std::string names;
-  for (const auto& item : skipped) names += (names.empty() ? "" : ", ") + item.symbol;
-  return names;
-}
-
-backtest::RunHooks hooks_of(const BacktestRequest& request) {
-  backtest::RunHooks hooks{.cancelled = InterruptGuard::interrupted,
-                           .reuse_prefixes = request.reuse_prefixes};
-  hooks.progress = [&request](std::string_view job, std::string_view unit) {
-    const auto progress =
-        std::make_shared<Progress>(std::string(job), std::string(unit), request.progress);
-    return [progress](std::size_t done, std::size_t total) { progress->update(done, total); };
-  };
-  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir + "/forecasts";
-  return hooks;
-}
-
 void write_all(const BacktestRequest& request, const backtest::BacktestRun& run) {
   InterruptGuard::check();
   for (const backtest::RunFile& item : backtest::run_files()) {
@@ -153,9 +130,10 @@ void write_all(const BacktestRequest& request, const backtest::BacktestRun& run)
 
 int run(const BacktestRequest& request) {
   check_places(request);
-  const backtest::PreparedBacktest prepared =
+  backtest::PreparedBacktest prepared =
       backtest::prepare(request.spec, tables::read_all_bars(request.spec.data),
                         request.earlier_data, request.earlier_results);
+  prepared.benchmark = backtest::read_benchmark(request.spec);
   print_warnings(prepared.warnings());
   prepared.require_symbols();
 
@@ -176,16 +154,13 @@ int run(const BacktestRequest& request) {
         fmt::format("error: the no-lookahead proof failed: {}", run.lookahead.first_difference));
     return 1;
   }
-  if (!prepared.plan.skipped.empty()) {
-    fail(ErrorCode::corrupt_file, "skipped, the rest was written: {}; the warnings say why",
-         names_of(prepared.plan.skipped));
-  }
+  require_all_symbols(prepared.plan);
   return 0;
 }
 
 int backtest_command(const BacktestFlags& flags) {
   if (!flags.data.empty() && flags.data.front() == "compare") return compare(flags);
-  const BacktestRequest request = make_backtest_request(flags);
+  const BacktestRequest request = make_backtest_request(flags, "backtest");
   try {
     return run(request);
   } catch (const Error& error) {

@@ -1,9 +1,13 @@
 #include "cli/backtest/backtest_request.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/settings/setting_table.h"
 #include "io/atomic_file.h"
 
@@ -98,12 +102,33 @@ Flags engine_flags(Flags flags, const GivenSettings& given, const backtest::Back
   return flags;
 }
 
+std::string names_of(const std::vector<backtest::SkippedSymbol>& skipped) {
+  std::string names;
+  for (const auto& item : skipped) names += (names.empty() ? "" : ", ") + item.symbol;
+  return names;
+}
+
+constexpr std::string_view kDataHelp =
+    "CSV files of bars (date, open, high, low, close), or folders of them";
+
 }  // namespace
 
+void add_signal_options(Command& command, BacktestFlags& flags) {
+  command.positionals("DATA", flags.data, std::string(kDataHelp), false);
+  std::vector<SpecField> fields(backtest::spec_fields().begin(), backtest::spec_fields().end());
+  std::erase_if(fields, [](const SpecField& f) { return !backtest::is_of_signal(f.name); });
+  flags.settings.add_all(command, fields);
+  command
+      .option("--settings", "FILE", flags.settings_file,
+              "settings of a backtest from a file; those a signal does not have are skipped")
+      .json(flags.json, "also write the signal as JSON here")
+      .progress(flags.progress);
+  add_common_options(command, flags.settings);
+  command.note(variables_note());
+}
+
 void add_backtest_options(Command& command, BacktestFlags& flags) {
-  command.positionals("DATA", flags.data,
-                      "CSV files of bars (date, open, high, low, close), or folders of them; or "
-                      "`compare A.json B.json`",
+  command.positionals("DATA", flags.data, std::string(kDataHelp) + "; or `compare A.json B.json`",
                       false);
   flags.settings.add_all(command, backtest::spec_fields());
   command
@@ -120,7 +145,7 @@ void add_backtest_options(Command& command, BacktestFlags& flags) {
   command.note(variables_note());
 }
 
-BacktestRequest make_backtest_request(const BacktestFlags& flags) {
+BacktestRequest make_backtest_request(const BacktestFlags& flags, std::string_view command) {
   BacktestRequest request;
   GivenSettings given = given_flags(flags);
   // A run that is repeated does not look at the environment: a setting it leaves open had its
@@ -132,7 +157,7 @@ BacktestRequest make_backtest_request(const BacktestFlags& flags) {
   const std::vector<std::string>& data = request.spec.data;
   if (data.empty()) {
     fail(ErrorCode::invalid_argument,
-         "DATA is required: files of bars, or folders of them; see `toto backtest --help`");
+         "DATA is required: files of bars, or folders of them; see `toto {} --help`", command);
   }
   if (std::find(data.begin(), data.end(), "-") != data.end()) {
     fail(ErrorCode::invalid_argument,
@@ -146,6 +171,35 @@ BacktestRequest make_backtest_request(const BacktestFlags& flags) {
   request.spec.set_engine(request.engine.model, request.engine.engine);
   request.spec.seed = request.engine.seed;
   return request;
+}
+
+std::vector<NamedPath> data_paths(const BacktestRequest& request) {
+  std::vector<NamedPath> paths;
+  for (const std::string& path : request.spec.data) {
+    std::error_code ignored;  // reading it will say what is wrong with it
+    if (!std::filesystem::is_directory(path, ignored)) paths.push_back({"DATA", path});
+  }
+  const std::string& benchmark = request.spec.benchmark;
+  if (!benchmark.empty()) paths.push_back({"--benchmark", benchmark});
+  return paths;
+}
+
+backtest::RunHooks hooks_of(const BacktestRequest& request) {
+  backtest::RunHooks hooks{.cancelled = InterruptGuard::interrupted,
+                           .reuse_prefixes = request.reuse_prefixes};
+  hooks.progress = [&request](std::string_view job, std::string_view unit) {
+    const auto progress =
+        std::make_shared<Progress>(std::string(job), std::string(unit), request.progress);
+    return [progress](std::size_t done, std::size_t total) { progress->update(done, total); };
+  };
+  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir + "/forecasts";
+  return hooks;
+}
+
+void require_all_symbols(const backtest::RunPlan& plan) {
+  if (plan.skipped.empty()) return;
+  fail(ErrorCode::corrupt_file, "skipped, the rest was written: {}; the warnings say why",
+       names_of(plan.skipped));
 }
 
 }  // namespace toto::cli

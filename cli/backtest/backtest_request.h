@@ -4,11 +4,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "backtest/backtest_run.h"
 #include "backtest/backtest_spec.h"
 #include "backtest/data_files.h"
 #include "cli/arguments.h"
+#include "cli/output.h"
 #include "cli/settings/settings.h"
 
 namespace toto::cli {
@@ -22,6 +25,7 @@ struct BacktestFlags {
   bool progress = false;
 };
 void add_backtest_options(Command& command, BacktestFlags& flags);
+void add_signal_options(Command& command, BacktestFlags& flags);
 
 struct BacktestRequest {
   backtest::BacktestSpec spec = {};
@@ -36,7 +40,16 @@ struct BacktestRequest {
 };
 
 // Error(invalid_argument) naming the flag or variable; Error(not_found, corrupt_file) for the file
-// of --settings or --from-results.
-BacktestRequest make_backtest_request(const BacktestFlags& flags);
+// of --settings or --from-results. `command` is named by the messages.
+BacktestRequest make_backtest_request(const BacktestFlags& flags, std::string_view command);
+
+// The files of DATA and of --benchmark, which no output may replace.
+std::vector<NamedPath> data_paths(const BacktestRequest& request);
+
+// Progress on stderr, Ctrl-C, the cache of forecasts. Refers to `request`.
+backtest::RunHooks hooks_of(const BacktestRequest& request);
+
+// Error(corrupt_file) naming the symbols that were skipped; the output of the others is complete.
+void require_all_symbols(const backtest::RunPlan& plan);
 
 }  // namespace toto::cli

@@ -154,6 +154,10 @@ int serve(const Flags& flags) {
                          const std::function<bool()>& cancelled) {
     return serve_backtest(body, active, backtest_seed, cancelled);
   };
+  options.signal = [=](const io::Json& body, const server::ActiveEngine& active,
+                       const std::function<bool()>& cancelled) {
+    return serve_signal(body, active, backtest_seed, cancelled);
+  };
   options.report_sources = {report::page_script_hash(), report::page_style_hash()};
   std::optional<server::Service> service;
   const bool tls = !request.http.tls_cert.empty();

@@ -15,4 +15,8 @@ namespace toto::cli {
 server::BacktestFiles serve_backtest(const io::Json& body, const server::ActiveEngine& active,
                                      std::uint64_t seed, const std::function<bool()>& cancelled);
 
+// The same body; the JSON of `toto signal`.
+server::SignalAnswer serve_signal(const io::Json& body, const server::ActiveEngine& active,
+                                  std::uint64_t seed, const std::function<bool()>& cancelled);
+
 }  // namespace toto::cli

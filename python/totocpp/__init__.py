@@ -15,7 +15,7 @@ import numpy as _numpy  # noqa: F401  # first: it refuses subinterpreters, which
 
 from ._native import version as _version
 from ._warnings import TotoWarning
-from .backtest import Backtest
+from .backtest import Backtest, Signal
 from .engine import Engine, Session
 from .forecaster import Forecast, MaskedTimeseries, Toto, TotoForecaster
 from .forecasts import SeriesForecast
@@ -29,6 +29,7 @@ __all__ = [
     "MaskedTimeseries",
     "SeriesForecast",
     "Session",
+    "Signal",
     "Toto",
     "TotoForecastSamples",
     "TotoForecaster",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Union
 
@@ -31,12 +32,11 @@ class ForecastOptions(TypedDict, total=False):
     keep_samples: bool | None
 
 
-class BacktestSettings(TypedDict, total=False):
-    """Of Engine.backtest, the options of `toto backtest`."""
+class SignalSettings(TypedDict, total=False):
+    """Of Engine.signal, the options of `toto signal`."""
 
     windows: int | None
     start: Any  # text, a date or a time
-    end: Any
     decision_lag: int
     context: int
     transform: str
@@ -52,7 +52,14 @@ class BacktestSettings(TypedDict, total=False):
     fee_bps: float | None
     slippage_bps: float | None
     borrow_apr: float
+    seed: int | None
+
+
+class BacktestSettings(SignalSettings, total=False):
+    """Of Engine.backtest, the options of `toto backtest`."""
+
+    end: Any
     prove_no_lookahead: bool
     lag_test: bool
-    seed: int | None
+    benchmark: str | os.PathLike[str] | None
     report: bool

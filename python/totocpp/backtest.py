@@ -1,4 +1,4 @@
-"""Backtests. Types of settings are checked here, everything else by the library; results are frames."""
+"""Backtests and signals. Types of settings are checked here, everything else by the library; results are frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timezone
 from pathlib import Path
@@ -30,6 +30,11 @@ class Backtest:
     lookahead: str  # the sentence of the no-lookahead proof
     warnings: list[str]
     _texts: dict[str, str] = field(repr=False)
+    # Runs it again with the report; not part of a copy in another process.
+    _again: Callable[[], Backtest] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_again": None}
 
     def __repr__(self) -> str:
         symbols = list(self.results["symbols"])
@@ -70,8 +75,20 @@ class Backtest:
         """Simple returns per bar, one column SYMBOL:strategy each: quantstats and pyfolio read them."""
         return _table(self._texts["returns"], times=("date",))
 
+    def report(self) -> str:
+        """The HTML of report.html, one self-contained page. Without report=True the run is repeated for it."""
+        if not self._texts["report"]:
+            if self._again is None:
+                raise RuntimeError(
+                    "this run has no report: it was merged or comes from another process; pass report=True to backtest"
+                )
+            self._texts["report"] = self._again()._texts["report"]
+        return self._texts["report"]
+
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """The five files of `toto backtest`; report.html if the run made one (report=True)."""
+        """The five files of `toto backtest`; no report.html for merged runs."""
+        if self._again is not None:
+            self.report()
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         for name in _FILES:
@@ -160,6 +177,8 @@ def _table(text: str, times: tuple[str, ...]) -> Any:
 
 _FIELDS = {name: row for name, row in BACKTEST.items() if row.is_keyword}
 KEYWORDS = (*_FIELDS, "report")
+# A signal is about the coming bar: no end of a period, no proof, no report.
+SIGNAL_KEYWORDS = tuple(name for name in _FIELDS if name not in ("end", "prove_no_lookahead", "lag_test", "benchmark"))
 
 
 def _as_json(value: Any) -> Any:
@@ -219,19 +238,64 @@ def _tables_of(data: Mapping[Any, Any]) -> list[Table]:
     return tables
 
 
-def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Backtest:
-    """`model` is the caller's name for it: results may be published and must not name local paths."""
+@dataclass(frozen=True, repr=False)
+class Signal:
+    """The decisions about the coming bar. Frames are pandas DataFrames if pandas is installed, else lists of dicts."""
+
+    results: dict[str, Any]  # the JSON of `toto signal` (docs/backtest.md)
+    warnings: list[str]
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{symbol} {part['target_time']}: "
+            + ", ".join(f"{name} {item['side']}" for name, item in part["strategies"].items())
+            for symbol, part in self.results["symbols"].items()
+        ]
+        return f"Signal({'; '.join(parts)})"
+
+    @property
+    def orders(self) -> Any:
+        """One row per symbol, strategy and order; a flat strategy has one row with the side flat."""
+        rows = []
+        for symbol, part in self.results["symbols"].items():
+            for name, item in part["strategies"].items():
+                flat = dict.fromkeys(("entry", "limit_price", "take_profit", "exit", "share"))
+                for order in item["orders"] or [{"side": "flat", **flat}]:
+                    known = {"symbol": symbol, "strategy": name, "target_time": part["target_time"]}
+                    rows.append({**known, **order, "why": item["why"]})
+        return _frame(rows)
+
+    @property
+    def forecasts(self) -> Any:
+        """One row per symbol: last price, probability_up, and close, high and low with 10 % and 90 %."""
+        rows = []
+        for symbol, part in self.results["symbols"].items():
+            row = {name: part[name] for name in ("target_time", "last_time", "last_price", "probability_up")}
+            for target, figures in part["forecast"].items():
+                row |= {target: figures["point"], f"{target}_0.1": figures["0.1"], f"{target}_0.9": figures["0.9"]}
+            rows.append({"symbol": symbol, **row})
+        return _frame(rows)
+
+
+class _Request(NamedTuple):
+    files: list[str]
+    tables: list[tuple[str, str, bytes]]
+    settings: str  # a JSON object
+
+
+def _request(job: str, data: Any, settings: dict[str, Any], keywords: Sequence[str]) -> _Request:
     for name in settings:
-        if name not in KEYWORDS:
-            nearest = difflib.get_close_matches(name, KEYWORDS, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(KEYWORDS)}"
-            raise TypeError(f"backtest has no setting {name}; {hint}")
-    report = bool(settings.pop("report", False))
+        if name not in keywords:
+            nearest = difflib.get_close_matches(name, keywords, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(keywords)}"
+            raise TypeError(f"{job} has no setting {name}; {hint}")
     settings["seed"] = seed_in_force(settings.get("seed"))
+    if isinstance(settings.get("benchmark"), os.PathLike):
+        settings["benchmark"] = os.fspath(settings["benchmark"])
     given = {
         name: _as_json(checked(_FIELDS[name], value))
         for name, value in settings.items()
-        if value is not None or not _FIELDS[name].nullable
+        if name in _FIELDS and (value is not None or not _FIELDS[name].nullable)
     }
     if is_table(data):
         raise TypeError(f'data is a {type(data).__name__}, expected symbols with their frames: {{"AAPL": frame}}')
@@ -249,13 +313,31 @@ def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[s
     files = [os.fspath(item) for item in data if not isinstance(item, Table)]
     if tables and files:
         raise TypeError("data has tables next to files, expected one or the other")
-    texts = [(table.name, table.symbol, table.text) for table in tables]
-    answer = _native.backtest(engine, files, texts, json.dumps(given), model, report)
-    for warning in answer["warnings"]:
+    return _Request(files, [(table.name, table.symbol, table.text) for table in tables], json.dumps(given))
+
+
+def run_backtest(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Backtest:
+    """`model` is the caller's name for it: results may be published and must not name local paths."""
+    request = _request("backtest", data, settings, KEYWORDS)
+
+    def run(report: bool) -> Backtest:
+        answer = _native.backtest(engine, *request, model, report)
+        return Backtest(
+            results=json.loads(answer["results"]),
+            lookahead=answer["lookahead"],
+            warnings=answer["warnings"],
+            _texts={name.partition(".")[0]: answer[name.partition(".")[0]] for name in _FILES},
+            _again=lambda: run(True),
+        )
+
+    result = run(bool(settings.get("report", False)))
+    for warning in result.warnings:
         warn(warning)
-    return Backtest(
-        results=json.loads(answer["results"]),
-        lookahead=answer["lookahead"],
-        warnings=answer["warnings"],
-        _texts={name.partition(".")[0]: answer[name.partition(".")[0]] for name in _FILES},
-    )
+    return result
+
+
+def run_signal(engine: _native.Engine, model: str, data: Any, settings: dict[str, Any]) -> Signal:
+    text, warnings = _native.signal(engine, *_request("signal", data, settings, SIGNAL_KEYWORDS), model)
+    for warning in warnings:
+        warn(warning)
+    return Signal(json.loads(text), warnings)

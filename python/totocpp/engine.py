@@ -27,7 +27,7 @@ from ._arrays import (
 from ._rows import FORECAST, checked
 from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
-from .backtest import Backtest, run_backtest
+from .backtest import Backtest, Signal, run_backtest, run_signal
 from .forecasts import SeriesForecast
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ._options import BacktestSettings, ForecastOptions, ManySeries, OneSeries
+    from ._options import BacktestSettings, ForecastOptions, ManySeries, OneSeries, SignalSettings
 else:
 
     def overload(function):  # typing.overload would keep the function and this module alive
@@ -442,6 +442,15 @@ class Engine:
         if settings.get("seed") is None:
             settings["seed"] = self._seed
         return run_backtest(self._native, self._source, data, {**settings})
+
+    def signal(self, data: Any, **settings: Unpack[SignalSettings]) -> Signal:
+        """The orders of each strategy for the bar after the last one, as `toto signal` decides.
+
+        data and settings as for backtest; a backtest with the coming bar appended decides the same.
+        """
+        if settings.get("seed") is None:
+            settings["seed"] = self._seed
+        return run_signal(self._native, self._source, data, {**settings})
 
     def verify(
         self,

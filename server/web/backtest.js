@@ -1,4 +1,4 @@
-// The backtest view: bars and settings to the server, its report in a frame.
+// The backtest view: bars and settings to the server, its report in a frame or the next bar as tables.
 
 import {getText, request} from "./api.js";
 import {byId, element, save, say, takeFiles} from "./dom.js";
@@ -50,47 +50,119 @@ async function bars() {
   return csv;
 }
 
-// The answer has results.json; its Location header names the report.
-async function run() {
+// Sends bars and settings to `path`; `show(answer, signal)` returns the sentence for the end.
+async function run(path, show) {
   running = new AbortController();
   const started = performance.now();
   const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
   const clock = setInterval(() => {
     byId("backtest-state").textContent = `Running: ${seconds()} s`;
   }, 100);
-  byId("backtest-run").disabled = true;
+  const buttons = [byId("backtest-run"), byId("signal-run")];
+  for (const button of buttons) button.disabled = true;
   byId("backtest-stop").disabled = false;
   say(byId("backtest-error"), "");
   let ended = "";
   try {
-    const answer = await request("/v1/backtest", {
+    const answer = await request(path, {
       body: {csv: await bars(), settings: settings()},
       signal: running.signal,
     });
-    results = await answer.text();
-    report = await getText(answer.headers.get("Location"), {signal: running.signal});
-    byId("report").srcdoc = report;
-    byId("report").hidden = false;
-    for (const id of ["save-report", "save-results"]) byId(id).disabled = false;
-    const {symbols} = JSON.parse(results);
-    ended = `Done in ${seconds()} s: ${Object.keys(symbols).join(", ")}. toto backtest with the same settings gives the same figures.`;
+    ended = `Done in ${seconds()} s: ${await show(answer, running.signal)}`;
   } catch (error) {
     if (error.name === "AbortError") ended = `Stopped after ${seconds()} s.`;
     else say(byId("backtest-error"), error.message);
   } finally {
     clearInterval(clock);
     byId("backtest-state").textContent = ended;
-    byId("backtest-run").disabled = false;
+    for (const button of buttons) button.disabled = false;
     byId("backtest-stop").disabled = true;
     running = null;
   }
+}
+
+// The answer has results.json; its Location header names the report.
+async function showReport(answer, signal) {
+  results = await answer.text();
+  report = await getText(answer.headers.get("Location"), {signal});
+  byId("signal").hidden = true;
+  byId("report").srcdoc = report;
+  byId("report").hidden = false;
+  for (const id of ["save-report", "save-results"]) byId(id).disabled = false;
+  const {symbols} = JSON.parse(results);
+  return `${Object.keys(symbols).join(", ")}. toto backtest with the same settings gives the same figures.`;
+}
+
+const kEntries = {open: "market at the open", close_before: "market at the close before"};
+
+// As many decimals as in the command and the report.
+const price = value => {
+  if (value === null) return "–";
+  const size = Math.abs(value);
+  return value.toFixed(size >= 10 ? 2 : size >= 0.1 ? 4 : 8);
+};
+
+const row = (tag, cells) => element("tr", {}, ...cells.map(cell => element(tag, {}, cell)));
+const table = (header, rows) =>
+  element(
+    "div",
+    {class: "scroll"},
+    element(
+      "table",
+      {},
+      element("thead", {}, row("th", header)),
+      element("tbody", {}, ...rows.map(cells => row("td", cells))),
+    ),
+  );
+
+function signalTables(symbol, signal) {
+  const predicted = Object.entries(signal.forecast).map(([target, band]) => [
+    target,
+    ...[band.point, band["0.1"], band["0.9"]].map(price),
+  ]);
+  const orders = Object.entries(signal.strategies).flatMap(([name, {orders: placed, why}]) => {
+    if (placed.length === 0) return [[name, "flat", "–", "–", "–", why]];
+    return placed.map((order, i) => [
+      i === 0 ? name : "",
+      order.side,
+      kEntries[order.entry] ?? `limit ${price(order.limit_price)}`,
+      price(order.take_profit),
+      order.exit,
+      i === 0 ? why : "",
+    ]);
+  });
+  const up = signal.probability_up === null ? "unknown" : `${(100 * signal.probability_up).toFixed(1)} %`;
+  return [
+    element("h2", {}, `${symbol}: ${signal.target_time}`),
+    element(
+      "p",
+      {},
+      `Decided after ${signal.last_time}, last close ${price(signal.last_price)}. Probability of a higher close: ${up}.`,
+    ),
+    table(["Predicted", "point", "10 %", "90 %"], predicted),
+    table(["Strategy", "side", "entry", "take-profit", "exit", "why"], orders),
+  ];
+}
+
+async function showSignal(answer) {
+  const {symbols, warnings} = await answer.json();
+  byId("signal").replaceChildren(
+    ...Object.entries(symbols).flatMap(([symbol, signal]) => signalTables(symbol, signal)),
+    ...warnings.map(text => element("p", {class: "hint"}, text)),
+  );
+  byId("report").hidden = true;
+  byId("signal").hidden = false;
+  return `${Object.keys(symbols).join(", ")}. toto signal with the same settings decides the same.`;
 }
 
 export function startBacktest() {
   takeFiles(byId("bars-drop"), byId("bars-file"), addFiles);
   byId("backtest-form").addEventListener("submit", event => {
     event.preventDefault();
-    if (!running) run();
+    if (!running) run("/v1/backtest", showReport);
+  });
+  byId("signal-run").addEventListener("click", () => {
+    if (!running) run("/v1/signal", showSignal);
   });
   byId("backtest-stop").addEventListener("click", () => running?.abort());
   byId("save-report").addEventListener("click", () => save("report.html", report, "text/html"));

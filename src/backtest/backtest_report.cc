@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "backtest/report_parts.h"
@@ -28,11 +29,19 @@ const TradingMetrics* benchmark_of(const SymbolResult& result) {
 using Shown = std::vector<const SymbolResult*>;
 
 std::string headline(const Shown& shown) {
-  Table table({"Symbol", "strategy", "return", "against buy-hold, points", "CAGR", "volatility",
-               "Sharpe", "Sortino", "drawdown", "Calmar", "trades"},
-              2);
+  Table table(
+      {"Symbol", "strategy", "return", "against buy-hold, points", "CAGR", "volatility", "Sharpe",
+       "Sortino", "drawdown", "Calmar", "alpha", "beta", "Sharpe above 0", "trades"},
+      2);
+  bool any_short = false;
   for (const SymbolResult* result : shown) {
     const TradingMetrics* benchmark = benchmark_of(*result);
+    // Annual figures of less than a quarter of a year say nothing.
+    const bool too_short = too_short_to_annualise(result->plan.count, result->plan.bars_per_year);
+    const auto annual = [&](const std::string& figure) {
+      return too_short ? std::string("too short") : figure;
+    };
+    any_short |= too_short;
     for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       const double ahead = m.total_return - benchmark->total_return;
@@ -41,33 +50,41 @@ std::string headline(const Shown& shown) {
            strategy.strategy->name,
            percent(m.total_return),
            {strategy.strategy == &benchmark_strategy() ? "" : points(ahead), Table::mark_of(ahead)},
-           percent(m.cagr),
-           share(m.volatility),
-           decimal(m.sharpe),
-           decimal(m.sortino),
+           annual(percent(m.cagr)),
+           annual(share(m.volatility)),
+           annual(decimal(m.sharpe)),
+           annual(decimal(m.sortino)),
            percent(m.max_drawdown),
-           decimal(m.calmar),
+           annual(decimal(m.calmar)),
+           annual(percent(m.alpha)),
+           decimal(m.beta),
+           share(m.probabilistic_sharpe, 0),
            fmt::format("{}", m.trades)});
     }
   }
   return section("Strategies against buy-hold",
-                 paragraph("Returns are total, after all costs; the comparison is the difference "
-                           "of total returns in percentage points.",
+                 paragraph(fmt::format("Returns are total, after all costs; the comparison is the "
+                                       "difference of total returns in percentage points.{}",
+                                       any_short ? " Too short to annualise: fewer bars than a "
+                                                   "quarter of a year."
+                                                 : ""),
                            "subtitle") +
                      table.dense().html());
 }
 
 std::string activity(const Shown& shown) {
   Table table({"Symbol", "strategy", "exposure", "turnover per bar", "win rate", "profit factor",
-               "average trade", "fees paid", "bars of its largest drawdown", "ambiguous bars"},
+               "average trade", "fees paid", "worst 5 % of bars, from", "their mean",
+               "bars of its largest drawdown", "ambiguous bars"},
               2);
   for (const SymbolResult* result : shown) {
     for (const StrategyResult& strategy : result->strategies) {
       const TradingMetrics& m = strategy.metrics;
       table.add({result->plan.bars->symbol, strategy.strategy->name, share(m.exposure, 1),
                  decimal(m.turnover), share(m.win_rate, 1), decimal(m.profit_factor),
-                 percent(m.average_trade), share(m.fees_paid),
-                 fmt::format("{}", m.max_drawdown_bars), fmt::format("{}", m.ambiguous_bars)});
+                 percent(m.average_trade), share(m.fees_paid), percent(m.var_95),
+                 percent(m.cvar_95), fmt::format("{}", m.max_drawdown_bars),
+                 fmt::format("{}", m.ambiguous_bars)});
     }
   }
   return section("How they traded", table.dense().html());
@@ -191,7 +208,15 @@ const SymbolResult* same_symbol(std::span<const SymbolResult> results, const std
   return found == results.end() ? nullptr : &*found;
 }
 
-std::string detail(const ReportInput& input, const SymbolResult& result) {
+// Of the best strategy, and of what it competes with.
+std::string month_maps(const Story& story) {
+  std::string html = month_map(story, story.best_track());
+  if (story.best != 0) html += month_map(story, story.buy_hold());
+  if (const Track* file = story.benchmark_file()) html += month_map(story, *file);
+  return html;
+}
+
+std::string detail(const ReportInput& input, const SymbolResult& result, const Story& story) {
   const tables::Bars& bars = *result.plan.bars;
   const std::size_t last = result.plan.first + result.plan.count - 1;
   std::string body = paragraph(fmt::format("{}, {} target bars from {} to {}, {} bars per year",
@@ -199,11 +224,28 @@ std::string detail(const ReportInput& input, const SymbolResult& result) {
                                            bars.time_text(result.plan.first), bars.time_text(last),
                                            result.plan.bars_per_year),
                                "subtitle");
-  body += symbol_charts(result) + monthly_returns(result) + cost_sweep(result);
+  body +=
+      paragraph(fmt::format("{} of {} predicted bars cannot exist: their low is above, or their "
+                            "high below, their open or close. They were used as they are.",
+                            result.incoherent_bars, result.plan.count),
+                "subtitle");
+  if (input.results.size() > 1) body += tiles(story) + verdict(story);
+  body += money_charts(story) + price_chart(story) + month_maps(story) + drawdown_table(story);
+  body += sides_table(story) + trade_distribution(story) + cost_sweep(result);
   body += lag_comparison(result, same_symbol(input.other_results, bars.symbol), input.other_lag);
   body += coverage_table(result) + worst_trades(result);
   body += "<h3>Forecasts</h3>\n" + forecast_charts(result, input.engine.trained);
   return section(bars.symbol, body);
+}
+
+std::string portfolio_section(const Story& story, std::size_t num_symbols) {
+  return section(story.name,
+                 paragraph(fmt::format("The money is split evenly over the {} symbols before the "
+                                       "first of their {} common dates, {} to {}, and left there.",
+                                       num_symbols, story.count(), story.date(0),
+                                       story.date(story.count() - 1)),
+                           "subtitle") +
+                     money_charts(story) + month_maps(story) + drawdown_table(story));
 }
 
 }  // namespace
@@ -242,11 +284,21 @@ std::vector<std::string> calendar_lines(std::span<const SymbolResult> results) {
 
 std::string report_html(const ReportInput& input) {
   Shown shown;
+  std::vector<Story> stories;
   for (const std::size_t i : telling_symbols(input.results, kMaxDetailed)) {
     shown.push_back(&input.results[i]);
+    stories.push_back(story_of(input.results[i], input.benchmark));
   }
-  std::string body =
-      paragraph(scope_of(input), "subtitle") + verdicts(input) + universe_section(input);
+  const std::optional<Story> portfolio = portfolio_story(input.results, input.benchmark);
+  std::string body = paragraph(scope_of(input), "subtitle");
+  if (portfolio) {
+    body += tiles(*portfolio) + verdict(*portfolio);
+  } else if (input.results.size() == 1) {
+    body += tiles(stories.front()) + verdict(stories.front());
+  }
+  body += next_bar(input.signals, stories);
+  if (portfolio) body += portfolio_section(*portfolio, input.results.size());
+  body += verdicts(input) + universe_section(input);
   if (shown.size() < input.results.size()) {
     body += paragraph(
         fmt::format(
@@ -257,7 +309,7 @@ std::string report_html(const ReportInput& input) {
         "subtitle");
   }
   body += headline(shown) + forecast_table(input) + activity(shown);
-  for (const SymbolResult* result : shown) body += detail(input, *result);
+  for (std::size_t i = 0; i < shown.size(); ++i) body += detail(input, *shown[i], stories[i]);
   body += data_section(input) + rules_section(input);
   const std::string title =
       input.results.size() == 1

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backtest/lookahead.h"
+#include "backtest/signal.h"
 #include "backtest/walk_forward.h"
 #include "tables/forecast_file.h"
 
@@ -23,7 +24,12 @@ struct ReportInput {
   std::span<const SkippedSymbol> skipped;
   std::size_t other_lag = 0;                         // 0: no run with another decision lag
   std::span<const SymbolResult> other_results = {};  // of that run
+  std::span<const SymbolSignal> signals = {};        // of the coming bar, of telling_symbols
+  const tables::Bars* benchmark = nullptr;           // of --benchmark
 };
+
+// Symbols with charts and long tables; a page with more is too long to read.
+inline constexpr std::size_t kMaxDetailed = 12;
 
 std::string report_html(const ReportInput& input);
 

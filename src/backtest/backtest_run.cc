@@ -8,7 +8,10 @@
 
 #include "backtest/backtest_report.h"
 #include "backtest/forecast_source.h"
+#include "backtest/signal.h"
+#include "backtest/universe.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace toto::backtest {
 namespace {
@@ -37,20 +40,30 @@ class BacktestRunner {
  public:
   BacktestRunner(const BacktestSpec& spec, const Engine& engine, const RunHooks& hooks,
                  BacktestRun& run)
-      : spec_(spec), engine_(engine), hooks_(hooks), run_(run) {}
+      : spec_(spec),
+        engine_(engine),
+        hooks_(hooks),
+        run_(run),
+        cache_(make_cache(options_for(spec.lag))) {}
 
-  std::vector<SymbolResult> walk(const RunPlan& plan, std::size_t lag, std::string_view job) {
-    SourceOptions options = options_for(lag);
+  // With the lag of the run.
+  std::vector<SymbolResult> walk(const RunPlan& plan) {
+    return walk(plan, options_for(spec_.lag), cache_, "forecast");
+  }
+  std::vector<SymbolResult> walk_with_lag(const RunPlan& plan, std::size_t lag) {
+    const SourceOptions options = options_for(lag);
+    ForecastCache cache = make_cache(options);
+    return walk(plan, options, cache, "decision lag");
+  }
+
+  // After walk() all forecasts but those of the coming bars are in the cache.
+  std::vector<SymbolSignal> signals(std::span<const SymbolPlan> plans, std::string_view job) {
+    SourceOptions options = options_for(spec_.lag);
     options.progress = progress(job, "forecasts");
-    ForecastCache cache = hooks_.cache_folder.empty()
-                              ? ForecastCache()
-                              : ForecastCache(hooks_.cache_folder, cache_setting(engine_, options));
-    EngineSource source(engine_, options, cache);
-    auto forecasts = forecast_all(plan.symbols, source);
-    if (!cache.problem().empty()) run_.warnings.push_back(cache.problem());
-    run_.num_forecasts += source.num_computed();
-    if (run_.work.empty()) run_.work = described_work(source);
-    return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
+    EngineSource source(engine_, options, cache_);
+    auto signals = signals_of(plans, spec_.strategies, source);
+    finish(source, cache_);
+    return signals;
   }
 
   LookaheadCheck prove() {
@@ -65,6 +78,26 @@ class BacktestRunner {
   }
 
  private:
+  std::vector<SymbolResult> walk(const RunPlan& plan, SourceOptions options, ForecastCache& cache,
+                                 std::string_view job) {
+    options.progress = progress(job, "forecasts");
+    EngineSource source(engine_, options, cache);
+    auto forecasts = forecast_all(plan.symbols, source);
+    finish(source, cache);
+    if (run_.work.empty()) run_.work = described_work(source);
+    return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
+  }
+  void finish(const EngineSource& source, const ForecastCache& cache) {
+    const std::string& problem = cache.problem();
+    if (!problem.empty() && std::ranges::find(run_.warnings, problem) == run_.warnings.end()) {
+      run_.warnings.push_back(problem);
+    }
+    run_.num_forecasts += source.num_computed();
+  }
+  ForecastCache make_cache(const SourceOptions& options) const {
+    if (hooks_.cache_folder.empty()) return {};
+    return {hooks_.cache_folder, cache_setting(engine_, options)};
+  }
   SourceOptions options_for(std::size_t lag) const {
     SourceOptions options = source_options(spec_, lag);
     options.reuse_prefixes = hooks_.reuse_prefixes;
@@ -79,6 +112,7 @@ class BacktestRunner {
   const Engine& engine_;
   const RunHooks& hooks_;
   BacktestRun& run_;
+  ForecastCache cache_;  // of the forecasts with the lag of the run
 };
 
 }  // namespace
@@ -118,12 +152,34 @@ PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,
   return prepared;
 }
 
+std::optional<tables::Bars> read_benchmark(const BacktestSpec& spec) {
+  if (spec.benchmark.empty()) return {};
+  std::vector<tables::Bars> found = tables::read_bars(spec.benchmark);
+  if (found.size() != 1) {
+    fail(ErrorCode::corrupt_file, "{}: has {} symbols, expected one as the benchmark",
+         spec.benchmark, found.size());
+  }
+  return std::move(found.front());
+}
+
+std::optional<tables::Bars> take_benchmark(const BacktestSpec& spec, tables::BarFiles& data) {
+  if (spec.benchmark.empty()) return {};
+  const auto found = std::ranges::find(data.bars, spec.benchmark, &tables::Bars::symbol);
+  if (found == data.bars.end()) {
+    fail(ErrorCode::invalid_argument, "benchmark is {}, expected the name of one of the tables",
+         quoted(spec.benchmark));
+  }
+  std::optional<tables::Bars> bars = std::move(*found);
+  data.bars.erase(found);
+  return bars;
+}
+
 BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const std::string& model,
                 const RunHooks& hooks) {
   const BacktestSpec& spec = prepared.spec;
   BacktestRun run;
   BacktestRunner runner(spec, engine, hooks, run);
-  run.results = runner.walk(prepared.plan, spec.lag, "forecast");
+  run.results = runner.walk(prepared.plan);
   run.lookahead = runner.prove();
   // The same run with another decision lag: an edge that one bar of delay destroys is not real.
   std::vector<SymbolResult> other_results;
@@ -131,21 +187,47 @@ BacktestRun run(const PreparedBacktest& prepared, const Engine& engine, const st
   other.lag = spec.lag == 1 ? 2 : 1;
   const bool lag_test = spec.lag_test && hooks.report;
   if (lag_test) {
-    other_results = runner.walk(with_lag(prepared.plan, other), other.lag, "decision lag");
+    other_results = runner.walk_with_lag(with_lag(prepared.plan, other), other.lag);
   }
   const tables::EngineBlock block = tables::describe(engine, model, spec.seed);
   run.results_json = results_json(run.results, block, spec, prepared.warnings(), prepared.files);
   if (hooks.report) {
-    run.report_html = report_html({.results = run.results,
-                                   .engine = block,
-                                   .spec = spec,
-                                   .lookahead = run.lookahead,
-                                   .notes = prepared.notes,
-                                   .skipped = prepared.plan.skipped,
-                                   .other_lag = lag_test ? other.lag : 0,
-                                   .other_results = other_results});
+    // Of the symbols with details only, and not for a period that may end long before the file.
+    std::vector<tables::Bars> coming;
+    std::vector<SymbolSignal> signals;
+    if (!spec.to) {
+      for (const std::size_t i : telling_symbols(run.results, kMaxDetailed)) {
+        coming.push_back(*run.results[i].plan.bars);
+      }
+      coming = with_coming_bars(coming, spec.lag);
+      signals = runner.signals(plan_run(coming, spec).symbols, "next bar");
+    }
+    run.report_html =
+        report_html({.results = run.results,
+                     .engine = block,
+                     .spec = spec,
+                     .lookahead = run.lookahead,
+                     .notes = prepared.notes,
+                     .skipped = prepared.plan.skipped,
+                     .other_lag = lag_test ? other.lag : 0,
+                     .other_results = other_results,
+                     .signals = signals,
+                     .benchmark = prepared.benchmark ? &*prepared.benchmark : nullptr});
   }
   return run;
+}
+
+SignalRun run_signal(const PreparedBacktest& prepared, const Engine& engine,
+                     const std::string& model, const RunHooks& hooks) {
+  BacktestRun run;
+  SignalRun result;
+  BacktestRunner runner(prepared.spec, engine, hooks, run);
+  result.signals = runner.signals(prepared.plan.symbols, "forecast");
+  result.num_forecasts = run.num_forecasts;
+  result.warnings = std::move(run.warnings);
+  result.json =
+      signal_json(result.signals, tables::describe(engine, model, prepared.spec.seed), prepared);
+  return result;
 }
 
 std::span<const RunFile> run_files() noexcept { return kFiles; }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,8 @@ struct PreparedBacktest {
   std::vector<tables::Bars> bars = {};
   RunPlan plan = {};  // points into `bars`
   std::vector<DataFile> files = {};
-  std::vector<std::string> notes = {};  // about the data
+  std::vector<std::string> notes = {};         // about the data
+  std::optional<tables::Bars> benchmark = {};  // of spec.benchmark, for the report
 
   PreparedBacktest() = default;
   PreparedBacktest(PreparedBacktest&&) = default;
@@ -35,6 +37,13 @@ struct PreparedBacktest {
 // both may be empty. Error(corrupt_file) for changes of price beyond float32.
 PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,
                          std::span<const DataFile> earlier = {}, const std::string& origin = {});
+
+// The bars of spec.benchmark, for PreparedBacktest::benchmark; none without one.
+// From a file: Error(corrupt_file) unless it holds one symbol.
+std::optional<tables::Bars> read_benchmark(const BacktestSpec& spec);
+// From the tables of a request, which then do not trade it: Error(invalid_argument) unless the name
+// is one of theirs.
+std::optional<tables::Bars> take_benchmark(const BacktestSpec& spec, tables::BarFiles& data);
 
 using ProgressTo = std::function<void(std::size_t done, std::size_t total)>;
 

@@ -1,6 +1,7 @@
 #include "backtest/backtest_spec.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/assignment.h"
@@ -124,6 +125,20 @@ GivenSettings settings_of_lines(std::string_view text, const std::string& path) 
         given_setting(found->name, json_text(found->value), where, ErrorCode::corrupt_file));
   }
   return settings;
+}
+
+bool is_of_signal(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 4> kOfBacktest = {"to", "prove_no_lookahead", "lag_test",
+                                                           "benchmark"};
+  return std::ranges::find(kOfBacktest, name) == kOfBacktest.end();
+}
+
+void require_signal_settings(const GivenSettings& settings) {
+  for (const GivenSetting& given : settings) {
+    if (is_of_signal(given.field->name)) continue;
+    fail(given.code, "{} is a setting of a backtest; a signal is about the coming bar and has none",
+         given.origin);
+  }
 }
 
 void add_lower(GivenSettings& settings, GivenSettings lower) {

@@ -54,7 +54,8 @@ struct BacktestSpec {
   std::optional<double> fee_bps = {}, slippage_bps = {};  // none: see usual_costs()
   double borrow_apr = 0;
   bool prove_no_lookahead = false;
-  bool lag_test = true;  // the report compares with another decision lag
+  bool lag_test = true;        // the report compares with another decision lag
+  std::string benchmark = {};  // a file, or one of the tables of a request; empty: none
   // The engine.
   std::string model = {};
   Mode mode = Mode::standard;
@@ -77,6 +78,10 @@ using SpecField = settings::Field<BacktestSpec>;
 // In the order of results.json.
 std::span<const SpecField> spec_fields();
 
+// Whether a signal has this setting too: not those of the proof, of the report, and of a period
+// that ends before the coming bar.
+bool is_of_signal(std::string_view name) noexcept;
+
 // A value as it was given; text is read as what the field's type asks for.
 struct GivenSetting {
   const SpecField* field;
@@ -91,6 +96,9 @@ using GivenSettings = std::vector<GivenSetting>;
 GivenSettings settings_of(const io::Json& object, const std::string& where, ErrorCode code);
 // Lines of `name = value`; `#` begins a comment line. Error(corrupt_file) with the line.
 GivenSettings settings_of_lines(std::string_view text, const std::string& path);
+
+// Error for a setting that a signal does not have.
+void require_signal_settings(const GivenSettings& settings);
 
 // Adds the settings of `lower` that `settings` does not have. Bounds and windows belong together:
 // one of them in `settings` hides all of `lower`.

@@ -86,6 +86,36 @@ void EngineSource::forecast(std::span<const TargetRequest> requests,
   }
 }
 
+double EngineSource::probability_up(const TargetRequest& request) {
+  constexpr std::size_t kLevels = 255;  // 4 rounds of 256 parts: 2e-10
+  constexpr double kNear = 1e-9;
+  std::vector<Series> series(1);
+  make_context_of(request, series[0].values);
+  ForecastOptions options = backtest_options(options_);
+  const double last = request.bars->close[request.decision];
+  const double threshold =
+      options_.transform == Transform::price ? static_cast<double>(static_cast<float>(last)) : 0;
+  // The share of the distribution at or below the threshold is between these.
+  double low = 0, high = 1;
+  std::vector<Forecast> answers;
+  while (high - low > kNear) {
+    options.quantiles.resize(kLevels);
+    const double part = (high - low) / (kLevels + 1);
+    for (std::size_t i = 0; i < kLevels; ++i) {
+      options.quantiles[i] = low + part * static_cast<double>(i + 1);
+    }
+    engine_.forecast_into(std::span<const Series>(series), options, answers);
+    ++num_computed_;
+    std::size_t below = 0;
+    while (below < kLevels && answers[0].quantiles[(below + 1) * options_.lag - 1] <= threshold) {
+      ++below;
+    }
+    high = below == kLevels ? high : options.quantiles[below];
+    low = below == 0 ? low : options.quantiles[below - 1];
+  }
+  return 1 - (low + high) / 2;
+}
+
 void EngineSource::forecast_symbol(std::span<const TargetRequest> requests, std::size_t begin,
                                    std::size_t end) {
   const auto patch = static_cast<std::size_t>(engine_.model().facts.patch);

@@ -29,6 +29,9 @@ class ForecastSource {
   // results[i] answers requests[i], in prices.
   virtual void forecast(std::span<const TargetRequest> requests,
                         std::span<TargetForecast> results) = 0;
+  // The probability that the price of the target bar is above the last close, from the whole
+  // distribution; NaN for a source that has none.
+  virtual double probability_up(const TargetRequest&) { return kUndefined; }
 };
 
 struct SourceOptions {
@@ -66,6 +69,8 @@ class EngineSource final : public ForecastSource {
       : engine_(engine), options_(options), cache_(cache) {}
   void forecast(std::span<const TargetRequest> requests,
                 std::span<TargetForecast> results) override;
+  // By bisection on the exact quantiles, to 1e-9.
+  double probability_up(const TargetRequest& request) override;
   std::size_t num_computed() const { return num_computed_; }  // contexts given to the engine
   const PatchCounts& patches() const { return patches_; }
 

@@ -89,9 +89,10 @@ std::string Table::html() const {
         html += "<td></td>";
         continue;
       }
-      const std::string_view mark = row[i].mark == Mark::none     ? word(i)
-                                    : row[i].mark == Mark::better ? "better"
-                                                                  : "worse";
+      const std::string_view mark = wrap_last_ && i + 1 == row.size() ? "why"
+                                    : row[i].mark == Mark::none       ? word(i)
+                                    : row[i].mark == Mark::better     ? "better"
+                                                                      : "worse";
       const std::string attribute = mark.empty() ? "" : fmt::format(" class=\"{}\"", mark);
       html += fmt::format("<td{}>{}</td>", attribute, report::escape_xml(row[i].text));
     }

@@ -1,11 +1,13 @@
 // Parts of the sections of the report. All text is escaped here.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backtest/backtest_report.h"
+#include "backtest/report_story.h"
 
 namespace toto::backtest {
 
@@ -46,29 +48,42 @@ class Table {
     dense_ = true;
     return *this;
   }
+  // Lines of the last column are broken: it holds sentences.
+  Table& wrap_last() {
+    wrap_last_ = true;
+    return *this;
+  }
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::string html() const;
 
  private:
   std::vector<std::string> header_;
   std::size_t num_words_;
-  bool dense_ = false;
+  bool dense_ = false, wrap_last_ = false;
   std::vector<std::vector<Cell>> rows_;
 };
-
-// Symbols with charts and long tables; a page with more is too long to read.
-inline constexpr std::size_t kMaxDetailed = 12;
 
 inline const ForecastAccuracy& close_accuracy(const SymbolResult& result) {
   return result.accuracy[static_cast<std::size_t>(tables::Target::close)];
 }
 
+// The top: the best strategy in figures, one sentence on what they are worth, the coming bar.
+std::string tiles(const Story& story);
+std::string verdict(const Story& story);  // empty if only buy-hold was run
+// stories[i] is that of signals[i].
+std::string next_bar(std::span<const SymbolSignal> signals, std::span<const Story> stories);
+
 std::string verdicts(const ReportInput& input);          // the section in plain words
 std::string universe_section(const ReportInput& input);  // all symbols together; of one, nothing
 
-// The sections about one symbol, in the order of the report.
-std::string symbol_charts(const SymbolResult& result);  // equity, drawdown, rolling Sharpe
-std::string monthly_returns(const SymbolResult& result);
+// The parts about one symbol or the portfolio, in the order of the report.
+std::string heading(std::string_view text);
+std::string money_charts(const Story& story);  // equity, drawdown, rolling Sharpe
+std::string price_chart(const Story& story);   // with the trades
+std::string month_map(const Story& story, const Track& track);
+std::string drawdown_table(const Story& story);
+std::string sides_table(const Story& story);
+std::string trade_distribution(const Story& story);
 std::string cost_sweep(const SymbolResult& result);
 std::string lag_comparison(const SymbolResult& result, const SymbolResult* other,
                            std::size_t other_lag);

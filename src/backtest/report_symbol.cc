@@ -10,20 +10,9 @@
 #include "backtest/report_parts.h"
 #include "report/axis.h"
 #include "report/fan_chart.h"
-#include "report/line_chart.h"
-#include "report/svg.h"
 
 namespace toto::backtest {
 namespace {
-
-std::string heading(std::string_view text) {
-  return fmt::format("<h3>{}</h3>\n", report::escape_xml(text));
-}
-
-std::string chart_box(const report::LineChart& chart) {
-  return heading(chart.title) + "<div class=\"wide-box lines\">\n" + report::line_chart_svg(chart) +
-         "</div>\n";
-}
 
 // Times of consecutive bars; empty if they are step numbers or outside the calendar.
 std::vector<std::int64_t> seconds_of(const tables::Bars& bars, std::size_t first,
@@ -36,64 +25,6 @@ std::vector<std::int64_t> seconds_of(const tables::Bars& bars, std::size_t first
   const bool usable = times.empty() || (times.front() >= report::kEarliestTime &&
                                         times.back() <= report::kLatestTime);
   return usable ? times : std::vector<std::int64_t>();
-}
-
-std::vector<float> drawdowns(const Simulation& simulation) {
-  std::vector<float> values;
-  double peak = 1;
-  for (const double equity : simulation.equity) {
-    peak = std::max(peak, equity);
-    values.push_back(static_cast<float>(100 * (equity / peak - 1)));
-  }
-  return values;
-}
-
-using Strategies = std::vector<const StrategyResult*>;
-
-Strategies strategies_of(const SymbolResult& result) {
-  Strategies strategies;
-  for (const StrategyResult& strategy : result.strategies) strategies.push_back(&strategy);
-  return strategies;
-}
-
-// The benchmark and the three strategies with the highest return: nine crossing lines are
-// unreadable.
-Strategies leaders_of(const SymbolResult& result) {
-  constexpr std::size_t kShown = 3;
-  Strategies strategies = strategies_of(result);
-  const auto key = [](const StrategyResult* s) {
-    return std::tuple(s->strategy != &benchmark_strategy(), -s->metrics.total_return,
-                      order_of(*s->strategy));
-  };
-  std::sort(strategies.begin(), strategies.end(),
-            [&](const StrategyResult* a, const StrategyResult* b) { return key(a) < key(b); });
-  strategies.resize(std::min(strategies.size(), kShown + 1));
-  return strategies;
-}
-
-// One line for each strategy, in its own colour in every chart.
-template <typename Values>
-report::LineChart lines_of(const SymbolResult& result, const Strategies& strategies,
-                           std::string title, std::string y_label, const Values& values) {
-  report::LineChart chart{
-      .title = std::move(title),
-      .y_label = std::move(y_label),
-      .times = seconds_of(*result.plan.bars, result.plan.first, result.plan.count),
-      .lines = {}};
-  for (const StrategyResult* strategy : strategies) {
-    const std::size_t order = order_of(*strategy->strategy);
-    chart.lines.push_back({.label = std::string(strategy->strategy->name),
-                           .values = values(*strategy),
-                           .color = order % report::kLineColors,
-                           .dashed = order >= report::kLineColors});
-  }
-  return chart;
-}
-
-std::string month_name(const tables::Bars& bars, std::size_t bar) {
-  if (bars.style.steps) return "all";
-  const tables::CivilDate date = tables::civil_date(bars.times[bar]);
-  return fmt::format("{:04}-{:02}", date.year, date.month);
 }
 
 Rules with_total_cost(const Rules& rules, double bps) {
@@ -166,57 +97,6 @@ std::string fan(const SymbolResult& result, std::size_t begin, std::size_t end, 
 }
 
 }  // namespace
-
-std::string symbol_charts(const SymbolResult& result) {
-  report::LineChart equity = lines_of(
-      result, strategies_of(result), "Equity", "equity, starting from 1",
-      [](const StrategyResult& s) {
-        std::vector<float> values = {1};  // at the bar before the first that counts
-        values.insert(values.end(), s.simulation.equity.begin(), s.simulation.equity.end());
-        return values;
-      });
-  equity.times = seconds_of(*result.plan.bars, result.plan.first - 1, result.plan.count + 1);
-  std::string html = chart_box(equity);
-  html += chart_box(lines_of(result, strategies_of(result), "Drawdown",
-                             "percent below the highest equity so far",
-                             [](const StrategyResult& s) { return drawdowns(s.simulation); }));
-  constexpr std::size_t kWindow = 20;
-  if (result.plan.count <= kWindow) return html;
-  const double year = result.plan.bars_per_year;
-  return html + chart_box(lines_of(result, leaders_of(result),
-                                   fmt::format("Sharpe ratio of the last {} bars", kWindow),
-                                   "annualised; buy-hold and the three strategies that earned most",
-                                   [&](const StrategyResult& s) {
-                                     const auto values =
-                                         rolling_sharpe(s.simulation.returns, kWindow, year);
-                                     return std::vector<float>(values.begin(), values.end());
-                                   }));
-}
-
-std::string monthly_returns(const SymbolResult& result) {
-  const tables::Bars& bars = *result.plan.bars;
-  std::map<std::string, std::vector<double>> growth;  // [month][strategy]
-  for (std::size_t s = 0; s < result.strategies.size(); ++s) {
-    for (std::size_t k = 0; k < result.plan.count; ++k) {
-      std::vector<double>& row = growth[month_name(bars, result.plan.first + k)];
-      row.resize(result.strategies.size(), 1);
-      row[s] *= 1 + result.strategies[s].simulation.returns[k];
-    }
-  }
-  std::vector<std::string> header = {"Month"};
-  for (const StrategyResult& strategy : result.strategies) {
-    header.emplace_back(strategy.strategy->name);
-  }
-  Table table(header);
-  for (const auto& [month, row] : growth) {
-    std::vector<Table::Cell> cells = {month};
-    for (const double value : row) {
-      cells.emplace_back(percent(value - 1, 1), Table::mark_of(value - 1));
-    }
-    table.add(std::move(cells));
-  }
-  return heading("Monthly returns") + table.dense().html();
-}
 
 std::string cost_sweep(const SymbolResult& result) {
   Table table(

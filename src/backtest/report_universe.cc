@@ -74,9 +74,9 @@ std::string universe_section(const ReportInput& input) {
   const std::vector<UniverseRow> rows = by_median(universe_of(input.results));
   const std::string portfolio =
       rows.front().portfolio
-          ? "The portfolio splits the money evenly over the symbols before the first bar and "
-            "leaves it there."
-          : "The symbols do not share their bars, so they make no portfolio.";
+          ? "The portfolio splits the money evenly over the symbols before their first common "
+            "date and leaves it there."
+          : "The symbols have no date in common, so they make no portfolio.";
   std::string body =
       paragraph("Total returns after all costs, by their median over the symbols. " + portfolio,
                 "subtitle") +

@@ -187,6 +187,16 @@ std::vector<SpecField> run_rows() {
   rows.push_back(SpecRows::toggle<&Spec::lag_test>("lag_test")
                      .words({}, "skip the run with the other decision lag")
                      .at(kRun));
+  rows.push_back(
+      {{.name = "benchmark",
+        .type = Type::text,
+        .doors = kRun,
+        .nullable = true,
+        .placeholder = "FILE",
+        .help = "bars to compare with in the report, for example of an index",
+        .otherwise = "none"},
+       [](Spec& s, const Json& value) { s.benchmark = value.string; },
+       [](const Spec& s) { return s.benchmark.empty() ? Json() : json_text(s.benchmark); }});
   rows.push_back(of_engine(SpecRows::text<&Spec::model>("model")));
   rows.push_back(of_engine(SpecRows::named<&Spec::mode, parse_mode>("mode")));
   rows.push_back(of_engine(SpecRows::named<&Spec::dtype, parse_dtype>("dtype")));

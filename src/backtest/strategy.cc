@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backtest/strategy_reasons.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -58,9 +59,7 @@ void shut_down(const Outlook& outlook, std::span<BarOrders> orders) {
 
 // The expected change must exceed the width of the band from 0.4 to 0.6.
 BarOrders ci_guard(const Outlook& outlook, std::size_t k, const Offsets&) {
-  const auto& quantiles = forecast_of(outlook.forecasts[k], Target::close).quantiles;
-  const double width =
-      outlook.rules.ci_multiplier * (quantiles[5] - quantiles[3]) / outlook.last(k, Target::close);
+  const double width = outlook.guard_width(k);
   const double expected = outlook.change(k, Target::close);
   return hold(expected > width ? Side::buy : expected < -width ? Side::sell : Side::flat);
 }
@@ -120,15 +119,15 @@ BarOrders maxdiff_alwayson(const Outlook& outlook, std::size_t k, const Offsets&
 constexpr auto kHolding = Strategy::Kind::holding;
 constexpr auto kLimit = Strategy::Kind::limit;
 constexpr Strategy kStrategies[] = {
-    {"buy-hold", kHolding, false, buy_hold},
-    {"simple", kHolding, false, simple},
-    {"all-signals", kHolding, false, all_signals},
-    {"unprofit-shutdown", kHolding, false, simple, shut_down},
-    {"ci-guard", kHolding, false, ci_guard},
-    {"entry-takeprofit", kLimit, false, entry_takeprofit},
-    {"highlow", kLimit, true, highlow},
-    {"maxdiff", kLimit, true, maxdiff},
-    {"maxdiff-alwayson", kLimit, true, maxdiff_alwayson},
+    {"buy-hold", kHolding, false, buy_hold, nullptr, reason_of_buy_hold},
+    {"simple", kHolding, false, simple, nullptr, reason_of_simple},
+    {"all-signals", kHolding, false, all_signals, nullptr, reason_of_all_signals},
+    {"unprofit-shutdown", kHolding, false, simple, shut_down, reason_of_shutdown},
+    {"ci-guard", kHolding, false, ci_guard, nullptr, reason_of_ci_guard},
+    {"entry-takeprofit", kLimit, false, entry_takeprofit, nullptr, reason_of_takeprofit},
+    {"highlow", kLimit, true, highlow, nullptr, reason_of_highlow},
+    {"maxdiff", kLimit, true, maxdiff, nullptr, reason_of_maxdiff},
+    {"maxdiff-alwayson", kLimit, true, maxdiff_alwayson, nullptr, reason_of_both_legs},
 };
 
 // ----------------------------------------------------------------------------------------- orders
@@ -202,6 +201,11 @@ std::vector<BarOrders> decide(const Strategy& strategy, const Outlook& outlook) 
   }
   if (strategy.revise != nullptr) strategy.revise(outlook, orders);
   return orders;
+}
+
+std::string reason_of(const Strategy& strategy, const Outlook& outlook, std::size_t k,
+                      const BarOrders& orders) {
+  return (strategy.reason != nullptr ? strategy.reason : reason_of_simple)(outlook, k, orders);
 }
 
 Simulation simulate(const Strategy& strategy, const tables::Bars& bars, std::size_t first,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,11 @@ struct Outlook {
   double change(std::size_t k, tables::Target target) const {  // from the last close
     return point(k, target) / last(k, tables::Target::close) - 1;
   }
+  // Of ci-guard: the band from 0.4 to 0.6 of the close, relative to the last one.
+  double guard_width(std::size_t k) const {
+    const auto& quantiles = forecast_of(forecasts[k], tables::Target::close).quantiles;
+    return rules.ci_multiplier * (quantiles[5] - quantiles[3]) / last(k, tables::Target::close);
+  }
 };
 
 // Relative shifts of the predicted low and high, from which limit prices are made.
@@ -78,6 +84,8 @@ struct Strategy {
   BarOrders (*decide)(const Outlook& outlook, std::size_t k, const Offsets& offsets);
   // Optional: changes the orders of all bars by the outcome of earlier ones.
   void (*revise)(const Outlook& outlook, std::span<BarOrders> orders) = nullptr;
+  // Optional: why target bar k has these orders, in a sentence.
+  std::string (*reason)(const Outlook& outlook, std::size_t k, const BarOrders& orders) = nullptr;
 };
 
 // In the order of reports. The first one, buy-hold, is the benchmark and part of every run.
@@ -89,6 +97,10 @@ const Strategy& parse_strategy(std::string_view name);  // Error(invalid_argumen
 
 // The orders of each target bar.
 std::vector<BarOrders> decide(const Strategy& strategy, const Outlook& outlook);
+
+// Why target bar k has these orders: the strategy's sentence, or what the close is predicted to do.
+std::string reason_of(const Strategy& strategy, const Outlook& outlook, std::size_t k,
+                      const BarOrders& orders);
 
 Simulation simulate(const Strategy& strategy, const tables::Bars& bars, std::size_t first,
                     std::span<const BarOrders> orders, const Costs& costs);

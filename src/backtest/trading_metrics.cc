@@ -34,25 +34,9 @@ double sortino_ratio(std::span<const double> returns, double bars_per_year) {
   return ratio(mean(returns), downside) * std::sqrt(bars_per_year);
 }
 
-// Bailey and Lopez de Prado (2012): skew and fat tails make a Sharpe ratio less certain.
 double probabilistic_sharpe(std::span<const double> returns) {
-  const double deviation = standard_deviation(returns);
-  if (!(deviation > 0)) return kUndefined;
-  const auto count = static_cast<double>(returns.size());
-  const double centre = mean(returns);
-  double second = 0, third = 0, fourth = 0;  // central moments
-  for (const double value : returns) {
-    const double square = (value - centre) * (value - centre);
-    second += square / count;
-    third += square * (value - centre) / count;
-    fourth += square * square / count;
-  }
-  const double ratio = centre / deviation;
-  const double skewness = third / (second * std::sqrt(second));
-  const double kurtosis = fourth / (second * second);
-  const double variance = 1 - skewness * ratio + (kurtosis - 1) / 4 * ratio * ratio;
-  if (!(variance > 0)) return kUndefined;
-  return 0.5 * std::erfc(-ratio * std::sqrt((count - 1) / variance) / std::sqrt(2));
+  const double errors = sharpe_ratio(returns, 1) / sharpe_error(returns);
+  return 0.5 * std::erfc(-errors / std::sqrt(2));
 }
 
 // Linear between the two nearest returns.
@@ -121,6 +105,25 @@ void add_trades(const std::vector<Trade>& trades, double num_bars, TradingMetric
 
 double sharpe_ratio(std::span<const double> returns, double bars_per_year) {
   return ratio(mean(returns), standard_deviation(returns)) * std::sqrt(bars_per_year);
+}
+
+double sharpe_error(std::span<const double> returns) {
+  const double deviation = standard_deviation(returns);
+  if (!(deviation > 0)) return kUndefined;
+  const auto count = static_cast<double>(returns.size());
+  const double centre = mean(returns);
+  double second = 0, third = 0, fourth = 0;  // central moments
+  for (const double value : returns) {
+    const double square = (value - centre) * (value - centre);
+    second += square / count;
+    third += square * (value - centre) / count;
+    fourth += square * square / count;
+  }
+  const double ratio = centre / deviation;
+  const double skewness = third / (second * std::sqrt(second));
+  const double kurtosis = fourth / (second * second);
+  const double variance = 1 - skewness * ratio + (kurtosis - 1) / 4 * ratio * ratio;
+  return variance > 0 ? std::sqrt(variance / (count - 1)) : kUndefined;
 }
 
 std::vector<double> rolling_sharpe(std::span<const double> returns, std::size_t window,

@@ -46,6 +46,10 @@ inline bool too_short_to_annualise(std::size_t num_bars, double bars_per_year) {
 // mean / standard deviation (ddof 1) x sqrt(bars a year); NaN if there is no deviation.
 double sharpe_ratio(std::span<const double> returns, double bars_per_year);
 
+// Standard error of the Sharpe ratio per bar, by its skew and kurtosis: Bailey and Lopez de Prado
+// (2012). NaN where undefined.
+double sharpe_error(std::span<const double> returns);
+
 // Of the last `window` returns at each bar; NaN where there are fewer. `window` at least 2.
 std::vector<double> rolling_sharpe(std::span<const double> returns, std::size_t window,
                                    double bars_per_year);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -11,39 +11,62 @@
 namespace toto::backtest {
 namespace {
 
-std::span<const tables::Ticks> target_times(const SymbolPlan& plan) {
-  return std::span(plan.bars->times).subspan(plan.first, plan.count);
+// Seconds of the world's clock where the file names a zone.
+std::int64_t moment(const SymbolPlan& plan, std::size_t target_bar) {
+  const tables::Bars& bars = *plan.bars;
+  const tables::Ticks time = bars.times[plan.first + target_bar];
+  return bars.style.steps ? time : tables::utc_seconds(time, bars.style);
 }
 
-bool same_clock(const tables::TimeStyle& a, const tables::TimeStyle& b) {
-  return a.steps == b.steps && a.zone == b.zone && a.offset_minutes == b.offset_minutes;
+// Target bars of one symbol, by their times.
+std::map<std::int64_t, std::size_t> bars_by_moment(const SymbolPlan& plan) {
+  std::map<std::int64_t, std::size_t> bars;
+  for (std::size_t k = 0; k < plan.count; ++k) bars.emplace(moment(plan, k), k);
+  return bars;
 }
 
-bool aligned(std::span<const SymbolResult> results) {
-  const SymbolPlan& first = results.front().plan;
-  return std::all_of(results.begin(), results.end(), [&](const SymbolResult& result) {
-    const SymbolPlan& plan = result.plan;
-    return plan.bars_per_year == first.bars_per_year &&
-           same_clock(plan.bars->style, first.bars->style) &&
-           std::ranges::equal(target_times(plan), target_times(first));
-  });
+// [symbol][common date]: the target bar. Empty if some file numbers its steps and another does not.
+std::vector<std::vector<std::size_t>> common_bars(std::span<const SymbolResult> results) {
+  std::vector<std::map<std::int64_t, std::size_t>> all;
+  for (const SymbolResult& result : results) {
+    if (result.plan.bars->style.steps != results.front().plan.bars->style.steps) return {};
+    all.push_back(bars_by_moment(result.plan));
+  }
+  std::vector<std::vector<std::size_t>> common(results.size());
+  for (const auto& [time, first_bar] : all.front()) {
+    const bool everywhere =
+        std::ranges::all_of(all, [time = time](const auto& bars) { return bars.contains(time); });
+    if (!everywhere) continue;
+    for (std::size_t s = 0; s < all.size(); ++s) common[s].push_back(all[s].at(time));
+  }
+  return common;
 }
 
-PortfolioMetrics portfolio_of(std::span<const SymbolResult> results, std::size_t strategy) {
-  const SymbolPlan& plan = results.front().plan;
+// Mean over the symbols of their equity, each from 1 before the first common date.
+Simulation mean_of(std::span<const SymbolResult> results, std::size_t strategy,
+                   const std::vector<std::vector<std::size_t>>& common) {
   Simulation together;
-  double before = 1;
-  for (std::size_t k = 0; k < plan.count; ++k) {
-    double equity = 0;
-    for (const SymbolResult& result : results) {
-      equity += result.strategies[strategy].simulation.equity[k];
+  together.equity.resize(common.front().size());
+  for (std::size_t s = 0; s < results.size(); ++s) {
+    const std::vector<double>& equity = results[s].strategies[strategy].simulation.equity;
+    const std::size_t first = common[s].front();
+    const double before = first == 0 ? 1 : equity[first - 1];
+    for (std::size_t i = 0; i < common[s].size(); ++i) {
+      together.equity[i] += before > 0 ? equity[common[s][i]] / before : 0;
     }
+  }
+  double before = 1;
+  for (double& equity : together.equity) {
     equity /= static_cast<double>(results.size());
-    together.equity.push_back(equity);
     together.returns.push_back(before == 0 ? 0 : equity / before - 1);
     before = equity;
   }
-  const TradingMetrics metrics = trading_metrics(together, plan.bars_per_year);
+  return together;
+}
+
+PortfolioMetrics metrics_of(const Portfolio& portfolio, std::size_t strategy) {
+  const TradingMetrics metrics =
+      trading_metrics(portfolio.strategies[strategy], portfolio.bars_per_year);
   return {.total_return = metrics.total_return,
           .cagr = metrics.cagr,
           .volatility = metrics.volatility,
@@ -53,8 +76,25 @@ PortfolioMetrics portfolio_of(std::span<const SymbolResult> results, std::size_t
 
 }  // namespace
 
+std::optional<Portfolio> portfolio_of(std::span<const SymbolResult> results) {
+  const auto common = common_bars(results);
+  if (common.empty() || common.front().empty()) return {};
+  Portfolio portfolio{.clock = results.front().plan.bars,
+                      .bars_per_year = results.front().plan.bars_per_year};
+  for (const std::size_t k : common.front()) {
+    portfolio.bars.push_back(results.front().plan.first + k);
+  }
+  for (const SymbolResult& result : results) {
+    portfolio.bars_per_year = std::min(portfolio.bars_per_year, result.plan.bars_per_year);
+  }
+  for (std::size_t s = 0; s < results.front().strategies.size(); ++s) {
+    portfolio.strategies.push_back(mean_of(results, s, common));
+  }
+  return portfolio;
+}
+
 std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
-  const bool has_portfolio = aligned(results);
+  const std::optional<Portfolio> portfolio = portfolio_of(results);
   std::vector<UniverseRow> rows;
   for (std::size_t s = 0; s < results.front().strategies.size(); ++s) {
     UniverseRow& row = rows.emplace_back();
@@ -75,7 +115,7 @@ std::vector<UniverseRow> universe_of(std::span<const SymbolResult> results) {
     row.mean_return =
         std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
     row.median_return = median(std::move(returns));
-    if (has_portfolio) row.portfolio = portfolio_of(results, s);
+    if (portfolio) row.portfolio = metrics_of(*portfolio, s);
   }
   return rows;
 }

@@ -11,8 +11,18 @@
 
 namespace toto::backtest {
 
-// The money split evenly over the symbols before the first target bar and left alone: its equity is
-// the mean of theirs, so nothing is rebalanced and nothing more is paid.
+// The money split evenly over the symbols before the first of their common dates and left alone:
+// its equity is the mean of theirs, so nothing is rebalanced and nothing more is paid.
+struct Portfolio {
+  const tables::Bars* clock = nullptr;  // the bars of the first symbol
+  std::vector<std::size_t> bars = {};   // of the clock: the common dates of all target bars
+  double bars_per_year = 0;             // the smallest of the symbols'
+  std::vector<Simulation> strategies =
+      {};  // equity and returns at the common dates, without trades
+};
+// None for symbols without a date in common. That of one symbol is the symbol itself.
+std::optional<Portfolio> portfolio_of(std::span<const SymbolResult> results);
+
 struct PortfolioMetrics {
   double total_return = 0;
   double cagr = 0;
@@ -33,7 +43,7 @@ struct UniverseRow {
   std::size_t num_ahead = 0;  // symbols whose total return is above that of buy-hold
   std::size_t num_trades = 0;
   SymbolReturn best = {}, worst = {};
-  // None unless all symbols have the same target times and bars a year.
+  // None without a portfolio; see portfolio_of.
   std::optional<PortfolioMetrics> portfolio = {};
 };
 

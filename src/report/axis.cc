@@ -289,6 +289,11 @@ ValueAxis value_axis(double min, double max, int max_ticks) {
   return axis;
 }
 
+std::string_view name_of(DatePrecision precision) noexcept {
+  constexpr std::array<std::string_view, 5> kNames = {"year", "month", "day", "minute", "second"};
+  return kNames[static_cast<std::size_t>(precision)];
+}
+
 DatePrecision date_precision(std::span<const std::int64_t> times) {
   DatePrecision finest = DatePrecision::year;
   for (const std::int64_t time : times) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace toto::report {
@@ -38,6 +39,7 @@ ValueAxis value_axis(double min, double max, int max_ticks);
 
 // The coarsest precision that writes a set of times without loss.
 enum class DatePrecision { year, month, day, minute, second };
+std::string_view name_of(DatePrecision precision) noexcept;  // as above, for chart_reader.js
 
 DatePrecision date_precision(std::span<const std::int64_t> times);
 

@@ -89,11 +89,6 @@ void check(const FanChart& chart) {
 
 // ------------------------------------------------------------------------------------------ page
 
-std::string_view name_of(DatePrecision precision) {
-  constexpr std::array<std::string_view, 5> kNames = {"year", "month", "day", "minute", "second"};
-  return kNames[static_cast<std::size_t>(precision)];
-}
-
 // The points that can be read: those of the wide drawing, which include every peak.
 std::vector<std::size_t> reachable_steps(const FanView& view) {
   const Frame frame{.left = 0, .right = kWideLayout.width, .steps = view.steps()};

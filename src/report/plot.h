@@ -76,6 +76,7 @@ bool draw_step_axis(SvgWriter& svg, std::span<const StepTick> ticks, const Frame
                     double left, double right);
 // Pixels: a chart on a page, and what it leaves free at its edges.
 inline constexpr double kPageWidth = 880, kPageMargin = 1;
+inline constexpr double kNarrowWidth = 400;  // the drawing for narrow windows
 // The drawing in an <svg> for a page; `title` is for screen readers.
 std::string page_svg(const SvgWriter& drawing, double width, double height, std::string_view title);
 

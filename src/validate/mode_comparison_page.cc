@@ -59,7 +59,7 @@ std::string forecast_chart(const CompareReport& report, const CompareRow& row) {
            report.horizon == 1 ? "1 step" : fmt::format("1 to {} steps", report.horizon)),
        .values = row.predicted,
        .color = 1});
-  return boxed(chart.title, report::line_chart_svg(chart));
+  return fmt::format("<h3>{}</h3>\n{}", escape_xml(chart.title), report::line_chart_figure(chart));
 }
 
 // Marks the failed checks.

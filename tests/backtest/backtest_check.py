@@ -423,14 +423,26 @@ def portfolio_figures(equities, year):
     return {key: figures[key] for key in ("total_return", "cagr", "volatility", "sharpe", "max_drawdown")}
 
 
+def common_equities(symbols, equities):
+    """Of each symbol at the dates that all have, from 1 before the first of them; [] without such a date."""
+    dates = [[symbol.time[bar] for bar in symbol.bars] for symbol in symbols.values()]
+    common = sorted(set(dates[0]).intersection(*dates[1:]))
+    result = []
+    for own, equity in zip(dates, equities):
+        places = [own.index(date) for date in common]
+        start = equity[places[0] - 1] if places and places[0] > 0 else 1.0
+        result.append([equity[place] / start for place in places])
+    return result if common else []
+
+
 def universe_figures(symbols, runs):
     """`runs`: [strategy][symbol] (total return, trades, equity)."""
     result = {}
-    spans = {tuple(symbol.time[bar] for bar in symbol.bars) + (symbol.year,) for symbol in symbols.values()}
     for strategy, by_symbol in runs.items():
         totals = {name: run[0] for name, run in by_symbol.items()}
         best, worst = max(totals, key=totals.get), min(totals, key=totals.get)
-        year = next(iter(symbols.values())).year
+        year = min(symbol.year for symbol in symbols.values())
+        together = common_equities(symbols, [run[2] for run in by_symbol.values()])
         result[strategy] = {
             "median_total_return": statistics.median(totals.values()),
             "mean_total_return": statistics.fmean(totals.values()),
@@ -438,7 +450,7 @@ def universe_figures(symbols, runs):
             "trades": sum(run[1] for run in by_symbol.values()),
             "best": {"symbol": best, "total_return": totals[best]},
             "worst": {"symbol": worst, "total_return": totals[worst]},
-            "portfolio": portfolio_figures([run[2] for run in by_symbol.values()], year) if len(spans) == 1 else None,
+            "portfolio": portfolio_figures(together, year) if together else None,
         }
     return {"symbols": len(symbols), "strategies": result}
 
@@ -489,7 +501,8 @@ def check(folder, data, other=None, command=None):
     forecasts, trades, returns = (read_csv(folder / f"{n}.csv") for n in ("forecasts", "trades", "returns"))
     files = {Path(path).stem: path for path in data}
     checker = Checker()
-    page = report_check.Page((folder / "report.html").read_text(encoding="utf-8"))
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    page = report_check.Page(report)
     symbols, runs = {}, {}
     for item in results["data"]:
         checker.near(f"hash of {item['file']}", item["sha256"], hashlib.sha256(Path(item["file"]).read_bytes()).hexdigest())
@@ -532,7 +545,10 @@ def check(folder, data, other=None, command=None):
             checker.near(where, figures, trading_figures(series, written, symbol.year, exposed, ambiguous, hold))
             runs.setdefault(strategy, {})[name] = (equity[-1] - 1, len(expected), equity)
             all_returns[strategy] = series
-        report_check.check_monthly(page, name, symbol, all_returns, checker.rounded)
+        report_check.check_tiles(report, name, block, len(symbol.bars), checker)
+        report_check.check_months(page, name, symbol, all_returns, checker)
+        report_check.check_drawdowns(page, name, symbol, all_returns, checker)
+        report_check.check_sides(page, name, [t for t in trades if t["symbol"] == name], all_returns, checker)
         report_check.check_costs(page, name, symbol, all_returns, checker.rounded)
         if other:
             compared = report_check.check_lag(page, name, block, other, checker.rounded)

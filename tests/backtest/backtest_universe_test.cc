@@ -12,6 +12,7 @@
 #include "backtest/backtest_files.h"
 #include "backtest/backtest_report.h"
 #include "backtest/data_files.h"
+#include "backtest/report_story.h"
 #include "backtest/universe.h"
 #include "backtest_fixture.h"
 #include "io_fixture.h"
@@ -80,7 +81,7 @@ struct Walked {
   Walked(const Walked&) = delete;
   Walked& operator=(const Walked&) = delete;
 
-  std::string report() const {
+  std::string report(const tables::Bars* benchmark = nullptr) const {
     const LookaheadCheck lookahead{.num_checked = 1, .num_decisions = 1};
     tables::EngineBlock engine;
     engine.model = "test";
@@ -90,7 +91,8 @@ struct Walked {
                         .spec = options,
                         .lookahead = lookahead,
                         .notes = {},
-                        .skipped = {}});
+                        .skipped = {},
+                        .benchmark = benchmark});
   }
 };
 
@@ -180,12 +182,29 @@ TEST(Universe, RowsAreSortedByMedian) {
   EXPECT_EQ(rows[1].strategy, &parse_strategy("simple")) << "equal ones stay in order";
 }
 
-TEST(Universe, SymbolsWithDifferentBarsHaveNoPortfolio) {
+TEST(Universe, ThePortfolioIsOnTheCommonDates) {
   std::vector<tables::Bars> bars = {walk(1, 100, "A"), walk(2, 100, "B")};
   for (tables::Ticks& time : bars[1].times) time += 7 * tables::kDay;
   const Walked run(std::move(bars), 1.01, 20);
+  const std::optional<Portfolio> portfolio = portfolio_of(run.results);
+  ASSERT_TRUE(portfolio.has_value());
+  ASSERT_EQ(portfolio->bars.size(), 13u);  // the last 13 of A are the first 13 of B
+  EXPECT_EQ(portfolio->bars.front(), 87u);
+  const auto& a = run.results[0].strategies[0].simulation.equity;
+  const auto& b = run.results[1].strategies[0].simulation.equity;
+  for (std::size_t i = 0; i < 13; ++i) {
+    EXPECT_NEAR(portfolio->strategies[0].equity[i], (a[7 + i] / a[6] + b[i]) / 2, kExact) << i;
+  }
+  EXPECT_TRUE(has(run.report(), "first of their 13 common dates"));
+}
+
+TEST(Universe, SymbolsWithoutACommonDateHaveNoPortfolio) {
+  std::vector<tables::Bars> bars = {walk(1, 100, "A"), walk(2, 100, "B")};
+  for (tables::Ticks& time : bars[1].times) time += 20 * tables::kDay;
+  const Walked run(std::move(bars), 1.01, 20);
   EXPECT_FALSE(universe_of(run.results).front().portfolio.has_value());
   EXPECT_TRUE(has(run.report(), "they make no portfolio"));
+  EXPECT_FALSE(has(run.report(), "<h2>Portfolio</h2>"));
 }
 
 TEST(Universe, SelectsTheBestMiddleAndWorstSymbols) {
@@ -236,10 +255,74 @@ TEST(Report, ChartsSayThatBarsAreSeparateForecasts) {
   EXPECT_TRUE(has(report, "band was forecast one bar before"));
   EXPECT_TRUE(has(report, "80 %, forecast one bar before"));
   EXPECT_FALSE(has(report, "Forecast after"));
-  const std::size_t begin = report.find("Sharpe ratio of the last 20 bars");
-  const std::string sharpe = report.substr(begin, report.find("</svg>", begin) - begin);
-  EXPECT_TRUE(has(sharpe, "three strategies that earned most"));
-  EXPECT_TRUE(has(sharpe, ">buy-hold<"));
+  EXPECT_TRUE(has(report, "Sharpe ratio of the last 63 bars"));
+  EXPECT_TRUE(has(report, "The run has 60 bars, too few for it."));
+}
+
+TEST(Report, OpensWithTheBestStrategyAndWhatItIsWorth) {
+  const Walked run({walk(2, 400, "A")}, 0.99, 260);  // always short
+  const std::string report = run.report();
+  const Story story = story_of(run.results[0], nullptr);
+  const TradingMetrics& best = story.best_track().metrics;
+  for (const Track& track : story.tracks) {
+    if (track.strategy == &benchmark_strategy()) continue;
+    EXPECT_FALSE(track.metrics.sharpe > best.sharpe) << track.label;
+  }
+  EXPECT_EQ(story.num_tried, 8u);
+  EXPECT_TRUE(
+      has(report, "<b class=\"word-value\">" + story.best_track().label + "</b><span>of 8 tried"));
+  EXPECT_TRUE(has(report, fmt::format("<b>{:.2f}</b><span>95\u00a0% interval", best.sharpe)));
+  EXPECT_TRUE(
+      has(report, "eight strategies were tried, and by luck alone the best of them would look"));
+  const Interval range = sharpe_interval(story.best_track().returns, 252);
+  EXPECT_NEAR((range.low + range.high) / 2, best.sharpe, 1e-9);
+  // P(Sharpe above 0) and the interval are of one normal distribution.
+  const double errors = best.sharpe / ((range.high - range.low) / 2 / 1.959963984540054);
+  EXPECT_NEAR(best.probabilistic_sharpe, 0.5 * std::erfc(-errors / std::sqrt(2)), 1e-9);
+  EXPECT_TRUE(has(report, "Price and trades"));
+  EXPECT_TRUE(has(report, "trades of " + story.best_track().label));
+  EXPECT_TRUE(has(report, "Returns by month, " + story.best_track().label));
+}
+
+TEST(Report, FewBarsAreNotAnnualised) {
+  const Walked shorter({walk(2, 400, "A")}, 0.99, 62), longer({walk(2, 400, "A")}, 0.99, 63);
+  EXPECT_TRUE(has(shorter.report(), "too short to annualise"));
+  EXPECT_TRUE(has(shorter.report(), "<td>too short</td>"));
+  EXPECT_FALSE(has(longer.report(), "too short"));
+}
+
+TEST(Report, ABenchmarkIsComparedOnTheDatesOfTheSymbol) {
+  const Walked run({walk(2, 400, "A")}, 0.99, 100);
+  tables::Bars index = walk(7, 400, "INDEX");
+  const Story story = story_of(run.results[0], &index);
+  ASSERT_NE(story.benchmark_file(), nullptr);
+  const Track& file = *story.benchmark_file();
+  ASSERT_EQ(file.equity.size(), 100u);
+  EXPECT_NEAR(file.equity.back(), index.close[399] / index.close[299], kExact);
+  // The symbol's own bars: buy-hold has a beta of 1 and no alpha against them, apart from costs.
+  const Story own = story_of(run.results[0], &run.bars[0]);
+  EXPECT_NEAR(own.buy_hold().other_beta, 1, 0.05);
+  EXPECT_NEAR(own.buy_hold().other_alpha, 0, 0.05);
+  const std::string report = run.report(&index);
+  EXPECT_TRUE(has(report, "Benchmark INDEX"));
+  EXPECT_TRUE(has(report, "against INDEX"));
+  index.times.erase(index.times.begin(), index.times.begin() + 300);  // begins with the target bars
+  EXPECT_EQ(story_of(run.results[0], &index).benchmark_file(), nullptr);
+}
+
+TEST(Report, DrawdownsHaveTheirDates) {
+  const std::vector<double> equity = {1.1, 1.0, 1.2, 0.9, 0.6, 1.2, 1.1, 1.15};
+  const auto spans = drawdown_spans(equity, 5);
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_NEAR(spans[0].depth, -0.5, kExact);
+  EXPECT_EQ(spans[0].peak, 2);
+  EXPECT_EQ(spans[0].trough, 4u);
+  EXPECT_EQ(spans[0].recovered, 5u);
+  EXPECT_EQ(spans[1].peak, 0);
+  EXPECT_FALSE(spans[2].recovered.has_value());
+  EXPECT_EQ(spans[2].trough, 6u);
+  EXPECT_EQ(drawdown_spans(std::vector<double>{0.9}, 5).front().peak, -1) << "from the start";
+  EXPECT_EQ(drawdown_spans(equity, 2).size(), 2u);
 }
 
 TEST(Report, WorstTradesAreListedOnceWithoutBuyHold) {

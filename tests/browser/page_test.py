@@ -238,6 +238,22 @@ class PageTest(unittest.TestCase):
         page.click("#backtest-run")
         page.wait("document.querySelector('#backtest-error').textContent.includes('ODD')")
 
+    def test_the_next_bar_is_shown_as_tables(self):
+        page = self.open_with_forecast()
+        page.click("#tab-backtest")
+        page.choose("#windows", "5")
+        page.click("#signal-run")
+        page.wait("document.querySelector('#backtest-state').textContent.startsWith('Done')")
+        text = page.text("#signal")
+        for part in ("AAPL: 2026-08-06", "Probability of a higher close", "maxdiff-alwayson", "market at the open"):
+            self.assertIn(part, text)
+        rows = page.run("document.querySelectorAll('#signal tbody tr').length")
+        self.assertGreaterEqual(rows, 3 + 9)  # three prices, nine strategies
+        self.keep(page, "signal")
+        self.check_clean(page)
+        page.click("#backtest-run")
+        page.wait("!document.querySelector('#report').hidden && document.querySelector('#signal').hidden")
+
     def test_status_shows_the_state_of_the_service(self):
         page = self.open_with_forecast(dark=True)
         page.click("#tab-status")

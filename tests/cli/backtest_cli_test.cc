@@ -1,5 +1,5 @@
 // `toto backtest` as a user meets it: files, exit codes, repeatable runs, the gate.
-#include "cli_fixture.h"
+#include "backtest_cli_fixture.h"
 
 #include <filesystem>
 #include <fstream>
@@ -9,37 +9,6 @@ namespace toto::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-class BacktestTest : public CliTest {
- protected:
-  // A random walk of daily bars on weekdays, or on all days.
-  std::string bars(const std::string& name, int count, unsigned seed, bool weekends = false) {
-    std::mt19937 engine(seed);
-    std::normal_distribution<double> noise(0, 0.015);
-    std::string text = "date,open,high,low,close,volume\n";
-    double close = 100;
-    tables::Ticks day = 19'723 * tables::kDay;
-    for (int i = 0; i < count; ++i, day += tables::kDay) {
-      while (!weekends && tables::weekday(day) >= 5) day += tables::kDay;
-      const double open = close * std::exp(noise(engine) / 4);
-      close = open * std::exp(noise(engine));
-      const double high = std::max(open, close) * std::exp(std::abs(noise(engine)) / 2);
-      const double low = std::min(open, close) * std::exp(-std::abs(noise(engine)) / 2);
-      text += fmt::format("{},{:.4f},{:.4f},{:.4f},{:.4f},1000\n", tables::format_time(day, {}),
-                          open, high, low, close);
-    }
-    file(name, text);
-    return path(name);
-  }
-  Result backtest(std::vector<std::string> more) {
-    std::vector<std::string> words = {"backtest"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words, {{"TOTO_CACHE_DIR", path("cache")}});
-  }
-  std::string written(const std::string& folder, const std::string& name) {
-    return contents_of(folder_ / (folder + "/" + name));
-  }
-};
 
 TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
   bars("AAA.csv", 120, 1);

@@ -282,6 +282,52 @@ TEST_F(Serve, Backtests) {
       "windows"));
 }
 
+TEST_F(Serve, SignalsAreThoseOfTheCommand) {
+  const Result line = run({"signal", data("AAPL.csv"), data("BTCUSD.csv"), "--windows", "5",
+                           "--json", "-", "--no-cache"});
+  ASSERT_EQ(line.exit_code, 0) << line.err;
+  serve({"--port", "0"});
+  const auto request = [&](std::string_view setting) {
+    io::JsonWriter body(io::JsonLayout::compact);
+    body.begin_object().key("csv").begin_object();
+    body.field("AAPL", contents_of(data("AAPL.csv")))
+        .field("BTCUSD", contents_of(data("BTCUSD.csv")));
+    body.end_object().key("settings").begin_object().field(setting, 5).end_object().end_object();
+    return body.take();
+  };
+  const std::string answer = ask("POST", "/v1/signal", request("windows"));
+  ASSERT_TRUE(answer.starts_with("200 ")) << answer.substr(0, 400);
+  const io::Json ours = io::parse_json(answer.substr(answer.find('\n') + 1), "answer");
+  io::JsonWriter a, b;
+  a.value(at(ours, "symbols"));
+  b.value(at(io::parse_json(line.out, "signal"), "symbols"));
+  EXPECT_EQ(a.take(), b.take());
+  EXPECT_GT(at(ours, "warnings").array.size(), 0u);
+  EXPECT_TRUE(
+      has(ask("POST", "/v1/signal", request("to")), "settings: to is a setting of a backtest"));
+}
+
+TEST_F(Serve, ABenchmarkIsOneOfTheTables) {
+  serve({"--port", "0"});
+  const auto request = [&](std::string_view benchmark) {
+    io::JsonWriter body(io::JsonLayout::compact);
+    body.begin_object().key("csv").begin_object();
+    body.field("AAPL", contents_of(data("AAPL.csv"))).field("INDEX", contents_of(data("AAPL.csv")));
+    body.end_object().key("settings").begin_object().field("windows", 5).field("lag_test", false);
+    body.field("benchmark", benchmark).end_object().end_object();
+    return body.take();
+  };
+  const std::string answer = ask("POST", "/v1/backtest", request("INDEX"));
+  ASSERT_TRUE(answer.starts_with("200 /v1/backtest/")) << answer.substr(0, 400);
+  const io::Json results = io::parse_json(answer.substr(answer.find('\n') + 1), "answer");
+  EXPECT_EQ(at(results, "symbols").object.size(), 1u);
+  EXPECT_EQ(at(at(results, "settings"), "data").array.size(), 1u);
+  EXPECT_TRUE(has(ask("GET", answer.substr(4, answer.find('\n') - 4)), "Benchmark INDEX"));
+  // Never a file of the server.
+  EXPECT_TRUE(has(ask("POST", "/v1/backtest", request(data("BTCUSD.csv"))),
+                  "expected the name of one of the tables"));
+}
+
 // A service answers for itself: a variable or a line of toto.conf on its machine must not change
 // the results of a client.
 TEST_F(Serve, TheEnvironmentDoesNotReachABacktest) {

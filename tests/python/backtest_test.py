@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import tempfile
 import unittest
@@ -55,6 +56,37 @@ class Backtests(unittest.TestCase):
         for name in set(settings) - {"lag_test", "isa", "threads"}:  # left out, and resolved by the engine
             self.assertEqual(settings[name], theirs["settings"][name], name)
         self.assertIn("the same bits", run.lookahead)
+
+    def test_signal_is_that_of_the_command(self) -> None:
+        command()
+        process = run_command("signal", *FILES, "--windows", 12, "--no-cache", "--json", "-")
+        self.assertEqual(process.returncode, 0, process.stderr)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            signal = engine().signal(FILES, windows=12)
+        theirs = json.loads(process.stdout)
+        self.assertEqual(signal.results["symbols"], theirs["symbols"])
+        self.assertEqual(signal.results["warnings"], theirs["warnings"])
+        self.assertEqual(signal.warnings, theirs["warnings"])
+        self.assertRegex(repr(signal), r"^Signal\(AAPL 2026-08-06: buy-hold long, ")
+        with mock.patch.dict(sys.modules, {"pandas": None}):
+            orders, forecasts = signal.orders, signal.forecasts
+        self.assertEqual({row["strategy"] for row in orders}, set(theirs["symbols"]["AAPL"]["strategies"]))
+        self.assertEqual([row["symbol"] for row in forecasts], ["AAPL", "BTCUSD"])
+        self.assertEqual(forecasts[0]["close_0.9"], theirs["symbols"]["AAPL"]["forecast"]["close"]["0.9"])
+        for name in ("end", "lag_test", "report", "prove_no_lookahead"):
+            with self.assertRaisesRegex(TypeError, f"signal has no setting {name}"):
+                engine().signal(FILES, **{name: None})
+
+    def test_report(self) -> None:
+        run = quietly(FILES[0], windows=5, strategies=["simple"])
+        self.assertEqual(run._texts["report"], "")
+        page = run.report()
+        self.assertIn("<html", page[:200])
+        self.assertEqual(page, quietly(FILES[0], windows=5, strategies=["simple"], report=True).report())
+        self.assertEqual(pickle.loads(pickle.dumps(run)).report(), page)
+        with self.assertRaisesRegex(RuntimeError, "this run has no report"):
+            merged([run]).report()
 
     def test_without_pandas_rows_are_dicts(self) -> None:
         run = quietly(FILES[0], windows=3, strategies=["simple"])

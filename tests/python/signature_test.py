@@ -98,12 +98,13 @@ class Signatures(unittest.TestCase):
 
     def test_types_of_options(self) -> None:
         """Type hints match the signatures."""
-        from totocpp._options import BacktestSettings, ForecastOptions
-        from totocpp.backtest import KEYWORDS
+        from totocpp._options import BacktestSettings, ForecastOptions, SignalSettings
+        from totocpp.backtest import KEYWORDS, SIGNAL_KEYWORDS
 
         options = set(inspect.signature(totocpp.Engine.forecast).parameters) - {"self", "series", "horizon", "multivariate"}
         self.assertEqual(set(ForecastOptions.__annotations__), options)
-        self.assertEqual(list(BacktestSettings.__annotations__), list(KEYWORDS))
+        self.assertEqual(sorted(BacktestSettings.__annotations__), sorted(KEYWORDS))
+        self.assertEqual(sorted(SignalSettings.__annotations__), sorted(SIGNAL_KEYWORDS))
 
     def test_keywords_are_the_rows_of_the_table(self) -> None:
         """The library's tables of settings name the keywords and hold their defaults."""

@@ -14,6 +14,8 @@
 
 #include "fan_chart_examples.h"
 #include "report/fan_chart.h"
+#include "report/line_chart.h"
+#include "report/page.h"
 
 namespace toto::report {
 namespace {
@@ -125,6 +127,38 @@ TEST(FanPageInBrowser, NoTwoTextsOverlapAndNoneIsCutOff) {
   const std::string found = between(dom, "<pre>", "</pre>");
   EXPECT_GT(std::atoi(found.c_str()), 100) << found;
   EXPECT_TRUE(found.ends_with("texts: .")) << found;
+}
+
+TEST(LineChartInBrowser, TheLegendSwitchesLinesAndThePointerReadsThem) {
+  if (!has_browser()) GTEST_SKIP() << "needs the command chromium";
+  LineChart chart{.title = "Equity", .y_label = "equity", .times = {}, .lines = {}};
+  chart.lines.push_back({.label = "first", .values = {1, 2, 3}, .color = 0});
+  chart.lines.push_back({.label = "second", .values = {4, 5, 6}, .color = 1, .shown = false});
+  chart.markers = {
+      {.label = "trades",
+       .marks = {{.step = 2, .value = 3, .sign = LineChart::Sign::up, .text = "long at 3"}}}};
+  const std::string html = html_page("Report", line_chart_figure(chart));
+  EXPECT_NE(browsed(html, "").find("role=\"slider\""), std::string::npos) << "its policy allows it";
+  const std::string dom = browsed(html, R"js(
+    const plot = document.querySelector(".plot"), box = plot.getBoundingClientRect();
+    const entries = document.querySelectorAll(".legend button");
+    const say = name => {
+      const note = document.body.appendChild(document.createElement("pre"));
+      const drawn = Array.from(plot.querySelectorAll("svg.wide g"), g => getComputedStyle(g).display !== "none");
+      plot.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width, bubbles: true}));
+      note.textContent = name + "=" + drawn.join() + "=" + plot.querySelector(".tip").innerText.replace(/\s+/g, " ").trim();
+    };
+    say("before");
+    entries[1].click(); say("second on");
+    entries[0].click(); entries[2].click(); say("only second");
+  )js");
+  const auto said = [&](const std::string& line) {
+    EXPECT_NE(dom.find("<pre>" + line + "</pre>"), std::string::npos)
+        << line << dom.substr(dom.find("<pre>"));
+  };
+  said("before=true,false,true=Step 3 first 3.000 trades long at 3");
+  said("second on=true,true,true=Step 3 first 3.000 second 6.000 trades long at 3");
+  said("only second=false,true,false=Step 3 second 6.000");
 }
 
 }  // namespace

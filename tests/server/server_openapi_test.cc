@@ -135,6 +135,9 @@ class OpenApi : public ServerTest {
       gate_.get_future().wait();
       return BacktestFiles{.results_json = "{}", .report_html = "<html>"};
     };
+    service_options_.signal = [](const Json&, const ActiveEngine&, const std::function<bool()>&) {
+      return SignalAnswer{.json = "{}"};
+    };
     names_ = {{"{model}", "small"}, {"{version}", "1"}, {"{file}", "app.js"}};
   }
 

@@ -42,12 +42,10 @@ export const element = (tag, attributes = {}, ...children) =>
 export const svgElement = (tag, attributes = {}, ...children) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-const kMostDots = 2; // the value, and the actual value
-
 // The chart given to the constructor has points 0 to count() - 1 and describes each:
 //   count(), start(): number of points, the one where the keys begin; pageSize(): of Page Up and Down
 //   when(i), rows(i): its time as text, and [name, text] for each value
-//   dots(i): [{kind: "history", "median" or "actual", value}], drawn on the crosshair
+//   dots(i): [{kind: "history", "median", "actual" or "d-0" to "d-8", value}], drawn on the crosshair
 //   views(): its drawings {svg, x(i), y(value), at(x): the nearest point, left, right, top, bottom}, in units of the
 //     svg's viewBox; at most one of them is displayed
 //   reveal(i): scrolls the point into view
@@ -85,10 +83,10 @@ export class ChartReader {
     this.#host.setAttribute("aria-valuenow", this.#chart.start());
   }
 
-  // Adds the crosshair to a new drawing.
-  addMarks(svg) {
+  // Adds the crosshair to a new drawing. `dots`: the most that dots(i) returns; a forecast has two.
+  addMarks(svg, dots = 2) {
     svg.append(svgElement("line", {class: "cursor-line", visibility: "hidden"}));
-    for (let i = 0; i < kMostDots; ++i) svg.append(svgElement("circle", {class: "cursor-dot", visibility: "hidden", r: 4.5}));
+    for (let i = 0; i < dots; ++i) svg.append(svgElement("circle", {class: "cursor-dot", visibility: "hidden", r: 4.5}));
   }
 
   show(wanted) {
