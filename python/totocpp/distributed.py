@@ -16,8 +16,9 @@ import numpy as np
 
 from . import _native
 from ._arrays import is_table
+from ._request import DEFAULT_QUANTILES
 from .backtest import Backtest, Table, merged
-from .engine import DEFAULT_QUANTILES, Engine
+from .engine import Engine
 from .forecasts import level_name
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,7 +22,17 @@ from ._arrays import (
     text_of,
     whole_number,
 )
-from ._rows import FORECAST, checked
+from ._request import (
+    DEFAULT_DECODE,
+    DEFAULT_HORIZON,
+    DEFAULT_MISSING,
+    DEFAULT_POINT,
+    DEFAULT_QUANTILES,
+    DEFAULT_SCALE,
+    AskedForecast,
+    levels_of,
+    make_request,
+)
 from ._settings import Travelling, engine_arguments, folder_of, model_in_force, seed_in_force, travelling_arguments
 from ._warnings import warn
 from .backtest import Backtest, Signal, run_backtest, run_signal
@@ -40,103 +48,6 @@ else:
 
     def overload(function):  # typing.overload would keep the function and this module alive
         return function
-
-DEFAULT_HORIZON: int = FORECAST["horizon"].default
-DEFAULT_QUANTILES: tuple[float, ...] = FORECAST["quantiles"].default
-DEFAULT_DECODE: str = FORECAST["decode"].default
-DEFAULT_MISSING: str = FORECAST["missing"].default
-DEFAULT_SCALE: str = FORECAST["scale"].default
-DEFAULT_POINT: str = FORECAST["point"].default
-MAX_HORIZON = FORECAST["horizon"].most
-MAX_SAMPLES = FORECAST["samples"].most
-MAX_CONTEXT = FORECAST["context"].most
-
-
-def _decimal(value: Any) -> float:
-    if isinstance(value, str):  # float() would accept it
-        raise TypeError
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
-    if quantiles is DEFAULT_QUANTILES:
-        return DEFAULT_QUANTILES
-    try:
-        levels = tuple(_decimal(level) for level in quantiles)
-    except TypeError:
-        raise TypeError(f"quantiles is {quantiles!r}, expected a list of levels inside (0, 1)") from None
-    for level in levels:
-        if not 0 < level < 1 or math.isnan(level):
-            raise ValueError(f"quantile {level} is outside the open interval (0, 1)")
-    return levels
-
-
-class AskedForecast(NamedTuple):
-    """The options of one forecast as given. Their objects are the key of the latest request."""
-
-    horizon: Any
-    quantiles: Any
-    samples: Any = None
-    paths: Any = None
-    seed: Any = None
-    context: Any = None
-    decode: Any = DEFAULT_DECODE
-    missing: Any = DEFAULT_MISSING
-    scale: Any = DEFAULT_SCALE
-    point: Any = DEFAULT_POINT
-    independent_streams: Any = False
-    keep_samples: Any = None
-
-
-@lru_cache(maxsize=256, typed=True)  # typed: True equals 1 but is not a horizon
-def _request(
-    horizon: int,
-    quantiles: tuple[float, ...],
-    samples: int | None,
-    paths: int | None,
-    seed: int,
-    context: int | None,
-    decode: str,
-    missing: str,
-    scale: float | str,
-    point: str,
-    independent_streams: bool,
-    keep_samples: bool | None,
-) -> _native.Request:
-    """The options of one forecast, checked. Cached: services repeat the same options."""
-    if keep_samples and samples is None:
-        raise ValueError(
-            "keep_samples=True without samples would replace the exact mean and quantiles by those of sampled "
-            "paths; give the number of paths: samples=256"
-        )
-    if paths is not None and samples is not None:
-        raise ValueError(
-            f"paths is {paths} and samples is {samples}, expected one of them: samples takes everything from drawn "
-            "values, paths averages distributions beyond the exact steps"
-        )
-    if paths is not None and decode == "mean":
-        raise ValueError(f"paths is {paths} but decode mean follows one path; leave one of them out")
-    given = {
-        "horizon": horizon,
-        "samples": samples,
-        "paths": paths,
-        "context": context,
-        "decode": decode,
-        "missing": missing,
-        "scale": scale,
-        "point": point,
-        "seed": seed,
-        "independent_streams": independent_streams,
-    }
-    left_open = {name for name in ("samples", "paths", "context") if given[name] is None}  # to the library
-    options = {name: checked(FORECAST[name], value) for name, value in given.items() if name not in left_open}
-    options["quantiles"] = _levels(quantiles)
-    keeps = samples is not None if keep_samples is None else bool(keep_samples)
-    return _native.Request(SeriesForecast, options, keep_samples=keeps)
-
 
 def _of_table(table: Any, variates: list[str] | None) -> Float32:
     """A known future given as a table, one column per variate: [exogenous, horizon]."""
@@ -363,10 +274,10 @@ class Engine:
     def _request(self, asked: AskedForecast) -> _native.Request:
         """The options of forecast() as a request; seed None is the engine's seed."""
         quantiles = asked.quantiles
-        levels = quantiles if type(quantiles) is tuple else _levels(quantiles)
+        levels = quantiles if type(quantiles) is tuple else levels_of(quantiles)
         seed = self._seed if asked.seed is None else asked.seed
         try:
-            request = _request(**asked._replace(quantiles=levels, seed=seed)._asdict())
+            request = make_request(**asked._replace(quantiles=levels, seed=seed)._asdict())
         except TypeError as error:
             if "unhashable" not in str(error):
                 raise

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import Float32, Input, Int64, UInt8, as_array, as_float32, is_torch, whole_number
+from ._request import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES
 from ._settings import BACKENDS, folder_of
 from ._warnings import warn
-from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, Engine
+from .engine import Engine
 from .forecasts import SeriesForecast
 from .pipeline import TORCH_DTYPES, mode_of_torch
 

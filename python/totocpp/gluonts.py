@@ -18,8 +18,9 @@ from gluonts.model.predictor import Predictor
 
 from . import _native
 from ._arrays import Input, as_float32_each, whole_number
+from ._request import DEFAULT_QUANTILES, MAX_HORIZON
 from ._warnings import warn
-from .engine import DEFAULT_QUANTILES, MAX_HORIZON, Engine
+from .engine import Engine
 from .forecasts import SeriesForecast, level_name
 
 _SERIALIZED = "totocpp.json"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._arrays import Float32, whole_number
+from ._request import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, AskedForecast
 from ._settings import BACKENDS, backend_in_force, variable
 from ._warnings import warn
-from .engine import MAX_CONTEXT, MAX_HORIZON, MAX_SAMPLES, AskedForecast, Engine
+from .engine import Engine
 from .forecasts import SeriesForecast
 
 if TYPE_CHECKING:

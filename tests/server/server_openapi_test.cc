@@ -213,6 +213,8 @@ class OpenApi : public ServerTest {
     start();
     open_session();
     const Document all = document();
+    // The session's answer arrives before its place in the queue is free.
+    ASSERT_TRUE(eventually([&] { return service_->scheduler().depth() == 0; }));
     std::optional<BusyEngine> busy(std::in_place, service_->scheduler());
     std::atomic<int> num_backtests{0};
     for (int i = 0; i < 4; ++i) {
