@@ -70,7 +70,7 @@ def risk_table(results: dict[str, Any]) -> list[str]:
         row("P(Sharpe > 0)", cells("probabilistic_sharpe", "{:.2f}")),
         row("beta", cells("beta", "{:.2f}")),
         row("alpha a year", cells("alpha", "{:+.2f}")),
-        row("drawdown", cells("max_drawdown", "{:.1%}")),
+        row("drawdown", [cell.replace("%", " %") for cell in cells("max_drawdown", "{:.1%}")]),
         row("trades", cells("trades", "{}")),
     ])  # fmt: skip
 

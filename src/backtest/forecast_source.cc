@@ -43,11 +43,11 @@ std::string cache_setting(const Engine& engine, const SourceOptions& options) {
   return fmt::format(
       "version {}\nweights {}\nconfig {}\nmode {}\ndtype {}\nisa {}\nkv_cache {}\nhorizon "
       "{}\nmax_context "
-      "{}\nsamples {}\ndecode {}\nmissing {}\npoint {}\nscale {}\nseed {}\nindependent {}\nlevels {}",
+      "{}\nsamples {}\npaths {}\ndecode {}\nmissing {}\npoint {}\nscale {}\nseed {}\nindependent {}\nlevels {}",
       version(), engine.model().weights_sha256, engine.model().config_sha256,
       name_of(engine_options.mode), name_of(engine_options.dtype), name_of(engine_options.isa),
       engine_options.use_kv_cache, forecast.horizon, forecast.max_context, forecast.num_samples,
-      static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
+      forecast.num_paths, static_cast<int>(forecast.decode), static_cast<int>(forecast.missing),
       name_of(forecast.point), forecast.scale, forecast.seed, forecast.independent_streams,
       forecast.quantiles.size());
 }
