@@ -126,7 +126,7 @@ class Signatures(unittest.TestCase):
     def test_exports(self) -> None:
         self.assertEqual(
             sorted(totocpp.__all__),
-            ["Backtest", "Engine", "Forecast", "MaskedTimeseries", "SeriesForecast", "Session", "Toto",
+            ["Backtest", "Engine", "Forecast", "MaskedTimeseries", "SeriesForecast", "Session", "Signal", "Toto",
              "TotoForecastSamples", "TotoForecaster", "TotoPipeline"],
         )  # fmt: skip
 
