@@ -194,16 +194,21 @@ class Table(NamedTuple):
     text: bytes
 
 
+def _is_midnight(time: Any) -> bool:
+    clock = (getattr(time, name, None) for name in ("hour", "minute", "second", "microsecond"))
+    return all(part == 0 for part in clock)
+
+
 def _local_days_or_utc(times: Any) -> Any:
     """Times in one zone: summer time would change the offset within a file.
 
     Dates stay those of the exchange, where midnight may be the day before in UTC; other times become UTC.
     """
     times = list(times)
+    if times and all(_is_midnight(time) for time in times):
+        return [time.date() for time in times]
     if not times or any(getattr(time, "tzinfo", None) is None for time in times):
         return times
-    if all((time.hour, time.minute, time.second, time.microsecond) == (0, 0, 0, 0) for time in times):
-        return [time.date() for time in times]
     return [time.astimezone(timezone.utc) for time in times]
 
 

@@ -295,6 +295,8 @@ std::string report_html(const ReportInput& input) {
     body += tiles(*portfolio) + verdict(*portfolio);
   } else if (input.results.size() == 1) {
     body += tiles(stories.front()) + verdict(stories.front());
+  } else {
+    body += symbol_tiles(stories, input.results.size());
   }
   body += next_bar(input.signals, stories);
   if (portfolio) body += portfolio_section(*portfolio, input.results.size());

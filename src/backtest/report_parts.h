@@ -70,6 +70,8 @@ inline const ForecastAccuracy& close_accuracy(const SymbolResult& result) {
 // The top: the best strategy in figures, one sentence on what they are worth, the coming bar.
 std::string tiles(const Story& story);
 std::string verdict(const Story& story);  // empty if only buy-hold was run
+// Instead of both, for several symbols without a portfolio: one tile each, and the best of them.
+std::string symbol_tiles(std::span<const Story> stories, std::size_t num_symbols);
 // stories[i] is that of signals[i].
 std::string next_bar(std::span<const SymbolSignal> signals, std::span<const Story> stories);
 

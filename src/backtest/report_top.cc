@@ -63,25 +63,34 @@ std::string in_words(std::size_t number) {
   return number < kWords.size() ? std::string(kWords[number]) : fmt::format("{}", number);
 }
 
-// The chance that the best of this many strategies without skill looks as good.
-double chance_of_luck(const Story& story) {
-  const double one = story.best_track().metrics.probabilistic_sharpe;
-  return 1 - std::pow(one, static_cast<double>(story.num_tried));
+std::string tried_words(std::size_t number) {
+  return number == 1 ? "one strategy was tried" : in_words(number) + " strategies were tried";
 }
 
-std::string luck_words(const Story& story) {
-  const double luck = chance_of_luck(story);
-  const std::string tried = story.num_tried == 1
-                                ? "one strategy was tried"
-                                : in_words(story.num_tried) + " strategies were tried";
-  if (std::isnan(luck)) return tried + ", and the returns are too few or too equal to judge luck";
+// What `probability`, that the Sharpe ratio is above 0, is worth for the best of `tried` ones: if
+// none had skill, the best would look this good with probability 1 - p^tried.
+std::string luck_words(double probability, std::size_t tried) {
+  const double luck = 1 - std::pow(probability, static_cast<double>(tried));
+  if (std::isnan(luck)) return "the returns are too few or too equal to judge luck";
   constexpr double kStrong = 0.05, kWeak = 0.2;
-  return fmt::format("{}, and by luck alone {} would look this good {} of the time: {}", tried,
-                     story.num_tried == 1 ? "it" : "the best of them",
+  return fmt::format("by luck alone {} would look this good {} of the time: {}",
+                     tried == 1 ? "it" : "the best of them",
                      luck < 0.01 ? "less than 1 %" : share(luck, 0),
                      luck < kStrong ? "evidence of skill"
                      : luck < kWeak ? "weak evidence of skill"
                                     : "no evidence of skill");
+}
+
+// "beats buy-hold (Sharpe 1.62 against 1.53)"
+std::string against_buy_hold(const Story& story) {
+  const double ours = story.best_track().metrics.sharpe, held = story.buy_hold().metrics.sharpe;
+  const std::string_view verb = std::isnan(ours) || std::isnan(held) ? "cannot be compared with"
+                                : ours > held                        ? "beats"
+                                                                     : "does not beat";
+  return fmt::format("{} buy-hold{}", verb,
+                     story.too_short()
+                         ? ""
+                         : fmt::format(" (Sharpe {} against {})", decimal(ours), decimal(held)));
 }
 
 }  // namespace
@@ -115,14 +124,39 @@ std::string tiles(const Story& story) {
 std::string verdict(const Story& story) {
   if (story.num_tried == 0) return {};
   const Track& best = story.best_track();
-  const double ours = best.metrics.sharpe, held = story.buy_hold().metrics.sharpe;
-  const std::string_view against = std::isnan(ours) || std::isnan(held) ? "cannot be compared with"
-                                   : ours > held                        ? "beats"
-                                                                        : "does not beat";
-  const std::string figures =
-      story.too_short() ? "" : fmt::format(" (Sharpe {} against {})", decimal(ours), decimal(held));
-  return paragraph(fmt::format("For its risk {} {} buy-hold{}; {}.", best.label, against, figures,
-                               luck_words(story)),
+  return paragraph(fmt::format("For its risk {} {}; {}, and {}.", best.label,
+                               against_buy_hold(story), tried_words(story.num_tried),
+                               luck_words(best.metrics.probabilistic_sharpe, story.num_tried)),
+                   "verdict");
+}
+
+std::string symbol_tiles(std::span<const Story> stories, std::size_t num_symbols) {
+  std::string html = "<div class=\"tiles\">\n";
+  const Story* best = nullptr;
+  const auto probability = [](const Story& story) {
+    const double value = story.best_track().metrics.probabilistic_sharpe;
+    return std::isnan(value) ? -1 : value;
+  };
+  for (const Story& story : stories) {
+    const TradingMetrics& metrics = story.best_track().metrics;
+    html += tile(
+        fmt::format("{}: {}", story.name, story.best_track().label),
+        story.too_short() ? std::string(kTooShort) : "Sharpe " + decimal(metrics.sharpe),
+        fmt::format("return {}, buy-hold {}; Sharpe above 0: {}", percent(metrics.total_return),
+                    percent(story.buy_hold().metrics.total_return),
+                    share(metrics.probabilistic_sharpe, 0)),
+        true);
+    if (best == nullptr || probability(story) > probability(*best)) best = &story;
+  }
+  html += "</div>\n";
+  if (best->num_tried == 0) return html;
+  return html +
+         paragraph(fmt::format("The symbols have no date in common, so there is no portfolio. "
+                               "For its risk {} on {} {}; {} on {} symbols, and {}.",
+                               best->best_track().label, best->name, against_buy_hold(*best),
+                               tried_words(best->num_tried), num_symbols,
+                               luck_words(best->best_track().metrics.probabilistic_sharpe,
+                                          best->num_tried * num_symbols)),
                    "verdict");
 }
 

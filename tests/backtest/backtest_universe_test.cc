@@ -205,6 +205,8 @@ TEST(Universe, SymbolsWithoutACommonDateHaveNoPortfolio) {
   EXPECT_FALSE(universe_of(run.results).front().portfolio.has_value());
   EXPECT_TRUE(has(run.report(), "they make no portfolio"));
   EXPECT_FALSE(has(run.report(), "<h2>Portfolio</h2>"));
+  EXPECT_TRUE(has(run.report(), "no date in common, so there is no portfolio. For its risk"));
+  EXPECT_TRUE(has(run.report(), "eight strategies were tried on 2 symbols"));
 }
 
 TEST(Universe, SelectsTheBestMiddleAndWorstSymbols) {

@@ -39,8 +39,9 @@ TEST_F(BacktestTest, WritesEveryFileAndSaysWhatItFound) {
                   "symbol,strategy,side,entry_time,entry_price,exit_time,exit_price,fee,return\n"));
   const std::string report = written("out", "report.html");
   for (const char* part :
-       {"In plain words", "buy-hold", "persistence", "Equity", "Drawdown", "Monthly returns",
-        "Cost sweep", "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
+       {"In plain words", "buy-hold", "persistence", "Equity", "Drawdown", "Returns by month",
+        "Next bar", "Price and trades", "Largest drawdowns", "Long against short", "Cost sweep",
+        "Decision lag", "Coverage by quantile", "Worst trades", "No lookahead"}) {
     EXPECT_TRUE(has(report, part)) << part;
   }
   EXPECT_TRUE(has(result.out, "AAA: stock (no bar on a weekend), 252 bars per year")) << result.out;

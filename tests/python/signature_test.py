@@ -126,8 +126,9 @@ class Signatures(unittest.TestCase):
     def test_exports(self) -> None:
         self.assertEqual(
             sorted(totocpp.__all__),
-            ["Backtest", "Engine", "Forecast", "MaskedTimeseries", "SeriesForecast", "Session", "Toto",
-             "TotoForecastSamples", "TotoForecaster", "TotoPipeline", "TotoWarning"],
+            ["Backtest", "Engine", "Forecast", "MaskedTimeseries", "SeriesForecast", "Session", "Signal", "Toto",
+             "TotoForecastSamples", "TotoForecaster", "TotoPipeline",
+             "TotoWarning"],
         )  # fmt: skip
 
 
