@@ -32,6 +32,13 @@ int forecast(const ForecastFlags& flags) {
   const LoadedEngine loaded = load_engine(settings);
   print_warnings(loaded.warnings);
   if (const auto remark = remarks.scale(loaded.engine.model())) print_warning(*remark);
+  if (request.options.decode == Decode::mean && !loaded.engine.model().facts.can_sample) {
+    fail(ErrorCode::invalid_argument,
+         "--decode mean feeds back means, but {} predicts quantiles and feeds back medians; leave "
+         "it out",
+         loaded.engine.model().name);
+  }
+  if (const auto remark = remarks.tails(loaded.engine.model())) print_warning(*remark);
   if (const auto remark = remarks.mean_path(loaded.engine.model())) print_warning(*remark);
   if (const auto remark = remarks.sampled(loaded.engine.model())) print_line("note: " + *remark);
   ForecastOutputs outputs(request, loaded, inputs.front().heading());

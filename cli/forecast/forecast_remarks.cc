@@ -124,6 +124,19 @@ std::optional<std::string> ForecastRemarks::sampled(const ModelInfo& model) cons
       exact, planned_paths(options, model.facts));
 }
 
+std::optional<std::string> ForecastRemarks::tails(const ModelInfo& model) const {
+  const std::vector<double>& levels = model.facts.levels;
+  if (levels.empty()) return {};
+  const auto asked = std::span(request_.options.quantiles).first(request_.num_quantiles);
+  const auto beyond = std::ranges::find_if(
+      asked, [&](double level) { return level < levels.front() || level > levels.back(); });
+  if (beyond == asked.end()) return {};
+  return fmt::format(
+      "the model predicts quantiles from {} to {}; {} is extrapolated by an exponential tail, and "
+      "--strict-quantiles refuses it",
+      levels.front(), levels.back(), *beyond);
+}
+
 std::optional<std::string> ForecastRemarks::mean_path(const ModelInfo& model) const {
   const ForecastOptions& options = request_.options;
   const int exact = model.facts.exact_steps(options.horizon);

@@ -34,6 +34,8 @@ class ForecastRemarks {
   // The steps that are exact, and those that are sampled.
   std::optional<std::string> sampled(const ModelInfo& model) const;
   // Bands along the mean's path.
+  // Quantiles beyond the model's own levels.
+  std::optional<std::string> tails(const ModelInfo& model) const;
   std::optional<std::string> mean_path(const ModelInfo& model) const;
   // Series that vary so little that the model's scaler, which adds a minimum to every scale, makes
   // flat lines of them. Constant ones are flat in any unit.

@@ -95,6 +95,15 @@ void write_known_future(const Series& series, const ForecastOptions& options,
   write(out.median, plane);
   write(out.point, plane);
   for (std::size_t q = 0; q < options.quantiles.size(); ++q) write(out.quantiles, (q + 1) * plane);
+  const std::size_t horizon = options.horizon;
+  for (std::size_t i = 0; i < known && !out.samples.empty(); i += horizon) {
+    const std::size_t first = plane - known + i;  // samples are [variate][sample][step]
+    for (int n = 0; n < out.num_samples; ++n) {
+      std::copy_n(
+          series.future_exogenous.begin() + static_cast<std::ptrdiff_t>(i), horizon,
+          out.samples.begin() + static_cast<std::ptrdiff_t>(first * out.num_samples + n * horizon));
+    }
+  }
 }
 
 template <typename T>
@@ -102,6 +111,14 @@ T without_extremes(double value) noexcept {
   const T rounded = static_cast<T>(value);
   constexpr T kLargest = std::numeric_limits<T>::max() / 2;
   return std::fabs(rounded) < kLargest ? rounded : T{0};  // NaN compares false
+}
+
+int num_forecast(const Series& series) noexcept {
+  return series.num_variates - (series.future_exogenous.empty() ? 0 : series.num_exogenous);
+}
+
+int traced_variates(const Series& series, const ModelFacts& facts) noexcept {
+  return facts.can_sample ? series.num_variates : num_forecast(series);
 }
 
 TraceArray empty_quantile_trace(int num_variates, int horizon, const ModelFacts& facts) {

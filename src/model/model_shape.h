@@ -11,6 +11,7 @@ struct ModelShape {
   int head_dim = 0;
   int position_floats = 0;  // factors per position, see Network::position_factors
   int leading_rows = 0;     // constant rows before the first patch of every variate
+  bool skips_gaps = false;  // patches without a value have no row, see ModelFacts::reads_gaps
 };
 
 }  // namespace toto
