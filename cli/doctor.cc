@@ -167,7 +167,7 @@ Check check_plans(const Engine& engine, const Settings& settings) {
 // Whether the network distinguishes the steps ahead. Without its last layer it gives the same
 // answer for each of them, and sampling would hide it.
 bool answers(const Engine& engine, const Series& series) {
-  const Trace trace = engine.trace(series, engine.model().facts.patch);
+  const Trace trace = engine.trace(series, {.horizon = engine.model().facts.patch});
   for (const TraceArray& array : trace.arrays) {
     if (!array.distinctive || array.step_axis < 0 || array.shape[array.step_axis] < 2) continue;
     std::size_t after = 1;

@@ -56,7 +56,8 @@ std::vector<ModeMemory> memory_of(const Checkpoint& checkpoint) {
   const std::size_t plain_cache = std::size_t{2} * layout.num_time_layers * layout.num_heads *
                                   layout.head_dim * static_cast<std::size_t>(positions);
   std::vector<ModeMemory> all;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::int8}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+    if (!architecture.stores(dtype)) continue;
     all.push_back(
         {.mode = "default",
          .dtype = name_of(dtype),
@@ -133,6 +134,20 @@ std::string json_of(const Inspection& found) {
   write_text(json, "weights_sha256", found.sha256);
   write_text(json, "architecture",
              found.architecture ? found.architecture->facts().architecture : "");
+  if (found.architecture) {
+    const ModelFacts& facts = found.architecture->facts();
+    json.key("exact_steps");
+    facts.can_sample ? json.value(facts.patch) : json.null();
+    json.key("quantile_levels");
+    if (facts.levels.empty()) {
+      json.null();
+    } else {
+      json.begin_array();
+      for (const double level : facts.levels) json.value(level);
+      json.end_array();
+    }
+    json.field("mean_is", facts.can_sample ? "mean" : "median");
+  }
   json.key("config");
   found.config_text ? json.value(io::parse_json(*found.config_text, "config.json")) : json.null();
   if (found.files) {

@@ -35,8 +35,8 @@ class FaultyRunner final : public Runner {
   FaultyRunner(std::unique_ptr<Runner> inner, const EngineOptions& options, const Fault& fault)
       : inner_(std::move(inner)), options_(options), fault_(fault) {}
 
-  Trace trace(const Series& series, int horizon) override {
-    Trace trace = inner_->trace(series, horizon);
+  Trace trace(const Series& series, const ForecastOptions& options) override {
+    Trace trace = inner_->trace(series, options);
     if (fault_.on_trace) fault_.on_trace(options_, series, trace);
     return trace;
   }

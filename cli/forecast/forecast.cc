@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/forecast/forecast_inputs.h"
 #include "cli/forecast/forecast_outputs.h"
@@ -29,6 +30,12 @@ int forecast(const ForecastFlags& flags) {
   const InterruptGuard guard;
   const LoadedEngine loaded = load_engine(settings);
   print_warnings(loaded.warnings);
+  if (request.options.decode == Decode::mean && !loaded.engine.model().facts.can_sample) {
+    fail(ErrorCode::invalid_argument,
+         "--decode mean feeds back means, but {} predicts quantiles and feeds back medians; leave "
+         "it out",
+         loaded.engine.model().name);
+  }
   print_warnings(remarks.about_model(loaded.engine.model()));
   if (const auto remark = remarks.simulated(loaded.engine.model())) print_line("note: " + *remark);
   ForecastOutputs outputs(request, loaded, inputs.front().heading());

@@ -49,7 +49,7 @@ class Error : public std::runtime_error {
 // --------------------------------------------------------------------------------------- choices
 
 enum class Mode { reference, standard, reduce_overhead, max_autotune };  // standard: "default"
-enum class DType { f32, f64, bf16, int8 };
+enum class DType { f32, f64, f16, bf16, int8 };
 enum class Isa { automatic, reference, avx2, avx512 };
 enum class Decode { sample, mean };          // what is fed back beyond the first block
 enum class Missing { ffill, linear, mask };  // what replaces a NaN in the history
@@ -138,6 +138,12 @@ struct ForecastOptions {
   std::uint64_t seed = 0;
   bool independent_streams = false;  // also key the random numbers by the series' id
   bool keep_samples = false;         // fill Forecast::samples
+  // For models with quantile outputs; the defaults are those of the reference's GluonTS wrapper.
+  int block = 0;         // steps ahead per pass, whole patches; 0: the whole horizon
+  int min_observed = 8;  // patches that end before this number of values use statistics of the
+                         // first ones; 0: their own
+  double cap = 1e4;      // forecasts stay within this number of scales around the context; 0: off
+  bool strict_quantiles = false;  // refuse levels beyond the model's own
   // Called between steps; true ends the call with Error(cancelled).
   std::function<bool()> cancelled = {};
   std::function<void(int done, int total)> progress = {};  // series finished so far
@@ -219,8 +225,11 @@ struct ModelFacts {
   // that varies by much less looks flat to it and gets bands that are too wide, unless it is
   // multiplied first (ForecastOptions::scale).
   double minimum_scale = 0;
-  int max_patches = 0;                    // context and horizon together
-  std::size_t step_bytes = 0;             // distribution of one step of one simulated path
+  int max_patches = 0;         // context and horizon together
+  std::size_t step_bytes = 0;  // distribution of one step of one simulated path
+  // The network reads which values are missing: filled values stay marked as missing, patches
+  // without any value are left out, and the last patch is always read as if nothing were missing.
+  bool reads_gaps = false;
   std::size_t cache_bytes_per_patch = 0;  // keys and values of one variate
 
   // Steps of a horizon that one pass covers, before anything is fed back.
@@ -339,7 +348,8 @@ class Engine {
   void forecast_into(std::span<Session* const> sessions, const ForecastOptions& options,
                      std::vector<Forecast>& out) const;
 
-  Trace trace(const Series& series, int horizon) const;
+  // Uses the horizon, missing, block, min_observed and cap of the options.
+  Trace trace(const Series& series, const ForecastOptions& options) const;
 
   const ModelInfo& model() const noexcept;
   const EngineOptions& options() const noexcept;  // with every automatic choice made

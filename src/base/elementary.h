@@ -5,7 +5,8 @@
 //
 // The coefficients are Chebyshev fits (erfcx: a rational function through Chebyshev nodes) with an
 // error below 2e-16. Errors of the functions, which elementary_test checks: exp, log and
-// log1p_given below 2 ulp, expm1 below 3, sin_quarter below 5, erfcx below 8.
+// log1p_given below 2 ulp, expm1 below 3, sinh and asinh below 4, sin_quarter below 5, erfcx
+// below 8.
 #pragma once
 
 #include <array>
@@ -127,6 +128,21 @@ inline double log(double x) noexcept {
 // log(1 + x) for -1 < x <= 1e308, given one = 1 + x and 1 / one, which its callers have anyway.
 inline double log1p_given(double x, double one, double inverse) noexcept {
   return log_of_normal(one) + (x - (one - 1.0)) * inverse;
+}
+
+// Hyperbolic sine; +-Inf beyond 710.4, NaN gives NaN.
+inline double sinh(double x) noexcept {
+  const double size = std::fabs(x);
+  if (!(size <= 700)) return std::copysign(exp(size * 0.5) * (0.5 * exp(size * 0.5)), x);
+  const double t = expm1(size);
+  return std::copysign(0.5 * (t + t / (t + 1)), x);
+}
+
+// Inverse hyperbolic sine of |x| <= 1e150, whose square is a double.
+inline double asinh(double x) noexcept {
+  const double size = std::fabs(x), square = x * x;
+  const double rest = size + square / (1 + std::sqrt(square + 1));  // e^result - 1
+  return std::copysign(log1p_given(rest, 1 + rest, 1 / (1 + rest)), x);
 }
 
 // sin(pi/2 x) for x in [0, 1].

@@ -75,6 +75,11 @@ struct Engine::Impl {
       : options(resolve_options(wanted)), pool(options.threads) {
     const auto start = std::chrono::steady_clock::now();
     const Checkpoint checkpoint = Checkpoint::open(folder);
+    if (!options.use_kv_cache && !checkpoint.architecture().facts().can_sample) {
+      fail(ErrorCode::invalid_argument,
+           "{}: {} has no path without a cache of keys and values; leave out --no-kv-cache", folder,
+           checkpoint.architecture().facts().architecture);
+    }
     const std::uint64_t needed = bytes_needed(checkpoint, options);
     require_memory(needed, folder.c_str(), "its config.json describes a model of that size");
     info.warnings = checkpoint.warnings();
@@ -170,11 +175,13 @@ struct Engine::Impl {
   void run_items(const ForecastOptions& request, std::vector<Forecast>& out, Trace* trace) {
     const std::span<const BatchItem> batch = items;
     validate_options(request);
+    validate_for(info.facts, request);
     const auto place = [&batch](std::size_t i) {
       return batch.size() > 1 ? static_cast<int>(i) : kByItself;
     };
     for (std::size_t i = 0; i < batch.size(); ++i) {
       validate_series(*batch[i].series, request.horizon, place(i));
+      validate_for(info.facts, *batch[i].series, place(i));
     }
     const auto start = std::chrono::steady_clock::now();
     timings.prefill = timings.decode = 0;
@@ -286,9 +293,13 @@ Forecast Session::forecast(const ForecastOptions& options) {
 
 // A forecast of the whole series along the path of means (or medians), with everything the network
 // says about the first block.
-Trace Engine::trace(const Series& series, int horizon) const {
+Trace Engine::trace(const Series& series, const ForecastOptions& request) const {
   ForecastOptions options;
-  options.horizon = horizon;
+  options.horizon = request.horizon;
+  options.missing = request.missing;
+  options.block = request.block;
+  options.min_observed = request.min_observed;
+  options.cap = request.cap;
   options.quantiles.clear();
   options.decode = Decode::mean;
   options.scale = 1;  // what the network says of the series itself
@@ -304,7 +315,7 @@ Trace Engine::trace(const Series& series, int horizon) const {
   const char* path = model().facts.can_sample ? "mean" : "median";
   if (trace.find(path) == nullptr) {
     trace.arrays.push_back({.name = path,
-                            .shape = {series.num_variates, horizon},
+                            .shape = {series.num_variates, request.horizon},
                             .values = {out[0].mean.begin(), out[0].mean.end()},
                             .step_axis = 1});
   }

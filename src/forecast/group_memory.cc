@@ -40,16 +40,18 @@ GroupMemory carve_memory(Arena& arena, const SeriesGroup& group, const PathPlan&
   const std::size_t before = arena.used();
   GroupMemory memory;
 
-  std::size_t num_patches = 0;
+  std::size_t num_patches = 0, num_places = 0;
   int widest = 0;
   for (const SeriesPlan& plan : group.series) {
     const std::size_t variates = plan.series->num_variates;
     if (plan.kept == nullptr) num_patches += variates * plan.token_room;
+    if (shape.skips_gaps) num_places += variates * (plan.token_room + 1);
     widest = std::max(widest, plan.series->num_variates);
   }
   memory.inputs = arena.take<float>(num_patches * shape.input_width);
   memory.mask = arena.take<std::uint8_t>(num_patches * patch);
   memory.ids = arena.take<std::int64_t>(num_patches);
+  memory.places = arena.take<int>(num_places);
   memory.scalers = arena.take<ScalerState>(sequences);
   memory.loc = arena.take<double>(sequences * patch);
   memory.scale = arena.take<double>(sequences * patch);
@@ -98,6 +100,7 @@ GroupMemory carve_memory(Arena& arena, const SeriesGroup& group, const PathPlan&
   memory.output_groups = arena.take<SpaceGroup>(rows);
   memory.group_rows = arena.take<int>(rows);
   memory.output_group_rows = arena.take<int>(rows);
+  memory.row_places = arena.take<int>(shape.skips_gaps ? rows : 0);
   memory.constants = arena.take<ConstantRow>(shape.leading_rows + queries > 0 ? rows : 0);
   memory.rows = arena.take<float>(rows * shape.input_width);
   const std::size_t num_positions = group.max_room + queries;

@@ -25,6 +25,7 @@ struct GroupMemory {
   float* inputs = nullptr;       // [sequence][patch][input_width]
   std::uint8_t* mask = nullptr;  // [sequence][patch][step]
   std::int64_t* ids = nullptr;   // [sequence][patch]
+  int* places = nullptr;         // SeriesPlan::places of all series; null if no patch is skipped
   ScalerState* scalers = nullptr;
   double* loc = nullptr;  // [sequence][step] of the latest patch of the context
   double* scale = nullptr;
@@ -40,6 +41,7 @@ struct GroupMemory {
   SpaceGroup* output_groups = nullptr;
   int* group_rows = nullptr;
   int* output_group_rows = nullptr;
+  int* row_places = nullptr;  // RowRun::places of all runs; null if no patch is skipped
   ConstantRow* constants = nullptr;
   float* rows = nullptr;  // [row][input_width]
   Workspace network;

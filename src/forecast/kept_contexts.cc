@@ -46,6 +46,9 @@ void KeptContexts::read(const Series& series, const ForecastOptions& options,
   for (std::size_t v = 0; v < variates; ++v) {
     next_.scalers[v] = network.read_context(
         {next_.inputs.data() + v * room, room}, {mask.data() + v * padded, padded},
+        {.min_observed = options.min_observed,
+         .cap = options.cap,
+         .known_future = known_future(series, static_cast<int>(v), scale[v])},
         next_.loc.data() + v * patch, next_.scale.data() + v * patch);
   }
 }

@@ -19,11 +19,10 @@ class MedianBlocks final : public Decoder {
     run_contexts(running_, group);
     if (trace != nullptr) {
       const SeriesPlan& plan = group.series.front();
-      running_.network.trace(plan.series->num_variates, running_.paths.block_patches,
-                             running_.memory.network, running_.memory.loc, running_.memory.scale,
-                             *trace);
-      trace->arrays.push_back(
-          empty_quantile_trace(plan.series->num_variates, running_.options->horizon, facts_));
+      const int variates = traced_variates(*plan.series, facts_);
+      running_.network.trace(variates, running_.paths.block_patches, running_.memory.network,
+                             running_.memory.loc, running_.memory.scale, *trace);
+      trace->arrays.push_back(empty_quantile_trace(variates, running_.options->horizon, facts_));
     }
     set_known_future(running_, group);
     read_block(group, 0, running_.paths.block_patches, trace);
@@ -63,16 +62,17 @@ void MedianBlocks::read_block(const SeriesGroup& group, int first_patch, int num
   const int steps = fed_back ? num_patches * patch : options.horizon - first_step;
   for (const SeriesPlan& plan : group.series) {
     std::atomic<bool> finite = true;
-    running_.pool.run(plan.series->num_variates * steps, [&](int task, int worker) {
+    // Known variates come last and are not forecast.
+    running_.pool.run(num_forecast(*plan.series) * steps, [&](int task, int worker) {
       const int v = task / steps, i = task % steps, step = first_step + i;
       const int sequence = plan.first_sequence + v;
       const std::size_t at = std::size_t(sequence) * patch + i % patch;
-      const std::size_t output = std::size_t(sequence) * num_patches + i / patch;
-      const StepDistribution distribution =
-          running_.step_of(memory.network.heads + output * memory.network.head_stride, i % patch,
-                           memory.loc[at], memory.scale[at], worker);
+      const std::size_t output = std::size_t(memory.runs[sequence].first_output) + i / patch;
+      const StepDistribution distribution = running_.step_of(
+          memory.network.heads + output * memory.network.head_stride, i % patch, memory.loc[at],
+          memory.scale[at], worker, memory.scalers[sequence].range);
       if (!distribution.valid()) finite = false;
-      if (fed_back && !is_known(*plan.series, v)) {
+      if (fed_back) {
         *running_.path_step(sequence, step) = without_extremes<float>(distribution.quantile(0.5));
       }
       if (step >= options.horizon) return;
@@ -122,30 +122,44 @@ void MedianBlocks::run_block(const SeriesGroup& group, int first_patch, int num_
       memory.runs[sequence] = {.first_row = first_row,
                                .num_rows = rows,
                                .tail = memory.prefixes[sequence],
-                               .tail_length = begin,
+                               .tail_length = plan.rows_before(v, plan.num_tokens) + fed_before,
                                .positions = factors,
-                               .num_outputs = num_patches};
+                               .num_outputs = num_patches,
+                               .first_output = sequence * num_patches};
       const std::size_t at = std::size_t(sequence) * patch;
-      for (int i = 0; i < fed; ++i) {  // stored_paths is 1, so steps are contiguous
-        running_.network.read_patch(
-            memory.scalers[sequence], running_.path_step(sequence, (fed_before + i) * patch),
-            memory.rows + std::size_t(first_row + i) * width, memory.loc + at, memory.scale + at);
-      }
+      // stored_paths is 1, so steps are contiguous.
+      const float* values = running_.path_step(sequence, fed_before * patch);
+      running_.network.read_block(
+          memory.scalers[sequence], {values, static_cast<std::size_t>(fed) * patch},
+          memory.rows + std::size_t(first_row) * width, memory.loc + at, memory.scale + at);
+      const KnownFuture future = known_future(*plan.series, v, plan.out->scale[v]);
+      ScalerState state = memory.scalers[sequence];
       for (int i = 0; i < queries; ++i) {
         const int row = first_row + fed + i;
+        if (!future.empty()) {
+          running_.read_known(future, first_patch + i, sequence, state, row);
+          continue;
+        }
         std::fill_n(memory.rows + std::size_t(row) * width, width, 0.0f);
         memory.constants[num_constants++] = {row, running_.network.query_constant()};
       }
     }
-    const auto id_of = [&](int v) {
-      return plan.ids[std::size_t(v + 1) * plan.context.num_patches - 1];
+    // The reference gives row i of every later pass the id of patch i of the context: variates
+    // whose context begins with a gap part from the others there.
+    const auto id_at = [&](int v, int i) {
+      const bool gap = plan.places != nullptr && i < plan.context.num_patches &&
+                       plan.ids[std::size_t(v) * plan.context.num_patches + i] == kNoPatch;
+      return gap ? kNoPatch : last_id(*plan.series, v);
     };
     for (int i = 0; i < rows; ++i) {
-      groups.append(variates, id_of, [&](int v) { return series_row + v * rows + i; });
+      groups.append(
+          variates, [&](int v) { return id_at(v, i); },
+          [&](int v) { return series_row + v * rows + i; });
     }
     for (int i = 0; i < num_patches; ++i) {
-      output_groups.append(variates, id_of,
-                           [&](int v) { return num_outputs + v * num_patches + i; });
+      output_groups.append(
+          variates, [&](int v) { return id_at(v, rows - num_patches + i); },
+          [&](int v) { return num_outputs + v * num_patches + i; });
     }
     num_outputs += variates * num_patches;
   }

@@ -17,16 +17,20 @@ constexpr Names<Mode, 4> kModes = {{{"reference", Mode::reference},
                                     {"default", Mode::standard},
                                     {"reduce-overhead", Mode::reduce_overhead},
                                     {"max-autotune", Mode::max_autotune}}};
-constexpr Names<DType, 4> kDTypes = {
-    {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"int8", DType::int8}}};
+constexpr Names<DType, 5> kDTypes = {{{"f32", DType::f32},
+                                      {"f64", DType::f64},
+                                      {"f16", DType::f16},
+                                      {"bf16", DType::bf16},
+                                      {"int8", DType::int8}}};
 constexpr std::string_view kAutomatic = "auto";
 constexpr Names<Decode, 2> kDecodes = {{{"sample", Decode::sample}, {"mean", Decode::mean}}};
 constexpr Names<Missing, 3> kMissings = {
     {{"ffill", Missing::ffill}, {"linear", Missing::linear}, {"mask", Missing::mask}}};
 
 // How PyTorch spells some of them.
-constexpr Names<std::string_view, 4> kAliases = {{{"float32", "f32"},
+constexpr Names<std::string_view, 5> kAliases = {{{"float32", "f32"},
                                                   {"float64", "f64"},
+                                                  {"float16", "f16"},
                                                   {"bfloat16", "bf16"},
                                                   {"max-autotune-no-cudagraphs", "max-autotune"}}};
 

@@ -135,6 +135,14 @@ T without_extremes(double value) noexcept {
   return std::fabs(rounded) < kLargest ? rounded : T{0};  // NaN compares false
 }
 
+int num_forecast(const Series& series) noexcept {
+  return series.num_variates - (series.future_exogenous.empty() ? 0 : series.num_exogenous);
+}
+
+int traced_variates(const Series& series, const ModelFacts& facts) noexcept {
+  return facts.can_sample ? series.num_variates : num_forecast(series);
+}
+
 TraceArray empty_quantile_trace(int num_variates, int horizon, const ModelFacts& facts) {
   const std::size_t size = facts.levels.size() * num_variates * horizon;
   return {.name = "quantiles",

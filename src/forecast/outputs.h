@@ -41,6 +41,10 @@ void write_known_future(const Series& series, const ForecastOptions& options,
 template <typename T>
 T without_extremes(double value) noexcept;
 
+// The number of variates of a trace: those without a known future, or all if the model samples.
+int num_forecast(const Series& series) noexcept;
+int traced_variates(const Series& series, const ModelFacts& facts) noexcept;
+
 // The array "quantiles" of a trace, [level][variate][step] of the network's own levels.
 TraceArray empty_quantile_trace(int num_variates, int horizon, const ModelFacts& facts);
 void set_quantile_trace(const StepDistribution& distribution, int variate, int step,

@@ -1,6 +1,7 @@
 #include "forecast/passes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -22,6 +23,19 @@ void take_kept(RunningCall& running, SeriesPlan& plan) {
   }
 }
 
+// Counts the patches that have a row.
+void find_places(SeriesPlan& plan, int* places) {
+  plan.places = places;
+  const int num_patches = plan.context.num_patches;
+  for (int v = 0; v < plan.series->num_variates; ++v) {
+    const std::int64_t* ids = plan.ids + std::size_t(v) * num_patches;
+    *places++ = 0;
+    for (int p = 0; p < num_patches; ++p, ++places) {
+      *places = places[-1] + (ids[p] == kNoPatch ? 0 : 1);
+    }
+  }
+}
+
 // One pass over tokens [first_token, last_token) of every series of the group, except kept ones.
 // The query rows of a series follow its last token.
 void run_tokens(RunningCall& running, const SeriesGroup& group, int first_token, int last_token) {
@@ -39,44 +53,69 @@ void run_tokens(RunningCall& running, const SeriesGroup& group, int first_token,
     if (begin >= end) continue;
     const bool at_end = end == plan.num_tokens;
     const int queries = at_end ? running.paths.query_rows() : 0;
-    const int count = end - begin + queries, series_row = num_rows;
-    const int outputs = at_end ? 1 + queries : 0;
+    const int first_run = num_runs;
+    const auto has_row = [&](int v, int token) {
+      return token >= end || plan.rows_before(v, token + 1) > plan.rows_before(v, token);
+    };
     for (int v = 0; v < variates; ++v) {
-      const int sequence = plan.first_sequence + v;
-      memory.runs[num_runs++] = {
-          .first_row = num_rows,
-          .num_rows = count,
-          .tail = memory.prefixes[sequence],
-          .tail_length = begin,
-          .positions = memory.positions + std::size_t(begin) * shape.position_floats,
-          .num_outputs = outputs};
+      const int sequence = plan.first_sequence + v, before = plan.rows_before(v, begin);
+      const int count = plan.rows_before(v, end) - before + queries;
+      const int outputs = at_end ? queries + (has_row(v, end - 1) ? 1 : 0) : 0;
+      RowRun& run = memory.runs[num_runs++];
+      run = {.first_row = num_rows,
+             .num_rows = count,
+             .tail = memory.prefixes[sequence],
+             .tail_length = before,
+             .positions = memory.positions + std::size_t(begin) * shape.position_floats,
+             .num_outputs = outputs,
+             .first_output = num_outputs};
+      num_outputs += outputs;
+      if (plan.places != nullptr) run.places = memory.row_places + num_rows;
       const bool exogenous = v >= variates - plan.series->num_exogenous;
       const float* context = plan.inputs + std::size_t(v) * num_patches * width;
-      for (int token = begin; token < end + queries; ++token, ++num_rows) {
+      const KnownFuture future = known_future(*plan.series, v, plan.out->scale[v]);
+      ScalerState state = memory.scalers[sequence];
+      for (int token = begin; token < end + queries; ++token) {
+        if (!has_row(v, token)) continue;
+        if (plan.places != nullptr) memory.row_places[num_rows] = token - begin;
         float* row = memory.rows + std::size_t(num_rows) * width;
         if (token >= leading && token < end) {
           std::copy_n(context + std::size_t(token - leading) * width, width, row);
-          continue;
+        } else if (token >= end && !future.empty()) {
+          running.read_known(future, token - end, sequence, state, num_rows);
+        } else {
+          std::fill_n(row, width, 0.0f);
+          memory.constants[num_constants++] = {
+              num_rows, token < leading ? running.network.leading_constant(exogenous)
+                                        : running.network.query_constant()};
         }
-        std::fill_n(row, width, 0.0f);
-        memory.constants[num_constants++] = {
-            num_rows, token < leading ? running.network.leading_constant(exogenous)
-                                      : running.network.query_constant()};
+        ++num_rows;
       }
     }
-    const auto id_at = [&](int v, int p) { return plan.ids[std::size_t(v) * num_patches + p]; };
-    for (int i = 0; i < count; ++i) {
-      const int p = std::clamp(begin + i - leading, 0, num_patches - 1);
+    const RowRun* runs = memory.runs + first_run;
+    const auto id_at = [&](int v, int token) {
+      return token >= end && at_end
+                 ? last_id(*plan.series, v)
+                 : plan.ids[std::size_t(v) * num_patches + std::max(token - leading, 0)];
+    };
+    for (int token = begin; token < end + queries; ++token) {
       groups.append(
-          variates, [&](int v) { return id_at(v, p); },
-          [&](int v) { return series_row + v * count + i; });
+          variates, [&](int v) { return id_at(v, token); },
+          [&](int v) {
+            if (!has_row(v, token)) return -1;
+            const int rows = token < end ? plan.rows_before(v, token) - plan.rows_before(v, begin)
+                                         : runs[v].num_rows - (end + queries - token);
+            return runs[v].first_row + rows;
+          });
     }
-    for (int i = 0; i < outputs; ++i) {
+    for (int token = end - 1; at_end && token < end + queries; ++token) {
       output_groups.append(
-          variates, [&](int v) { return id_at(v, num_patches - 1); },
-          [&](int v) { return num_outputs + v * outputs + i; });
+          variates, [&](int v) { return id_at(v, token); },
+          [&](int v) {
+            if (!has_row(v, token)) return -1;
+            return runs[v].first_output + runs[v].num_outputs - (end + queries - token);
+          });
     }
-    num_outputs += variates * outputs;
   }
   running.network.forward({.runs = {memory.runs, static_cast<std::size_t>(num_runs)},
                            .inputs = memory.rows,
@@ -94,6 +133,18 @@ void run_tokens(RunningCall& running, const SeriesGroup& group, int first_token,
 void RunningCall::check_cancelled() const {
   if (options->cancelled && options->cancelled())
     fail(ErrorCode::cancelled, "the forecast was cancelled");
+}
+
+void RunningCall::read_known(const KnownFuture& future, int number, int sequence,
+                             ScalerState& state, int row) const noexcept {
+  const ModelShape& shape = network.shape();
+  const std::size_t first = std::size_t(number) * shape.patch;
+  for (int i = 0; i < shape.patch; ++i) {  // nothing is known past the horizon
+    memory.scratch[i] = first + i < future.size() ? future[first + i] : NAN;
+  }
+  const std::size_t at = std::size_t(sequence) * shape.patch;  // a known variate's are not used
+  network.read_known(state, memory.scratch, memory.rows + std::size_t(row) * shape.input_width,
+                     memory.loc + at, memory.scale + at);
 }
 
 void read_contexts(RunningCall& running, const SeriesGroup& group) {
@@ -114,14 +165,24 @@ void read_contexts(RunningCall& running, const SeriesGroup& group) {
     plan.ids = memory.ids + patch_at;
     write_context(*plan.series, plan.context, running.options->missing, plan.out->scale, patch,
                   room, inputs, mask, memory.ids + patch_at);
+    const ForecastOptions& options = *running.options;
     for (int v = 0; v < plan.series->num_variates; ++v) {
       const int sequence = plan.first_sequence + v;
       const std::size_t at = std::size_t(sequence) * patch;
-      memory.scalers[sequence] =
-          running.network.read_context({inputs + v * room, room}, {mask + v * padded, padded},
-                                       memory.loc + at, memory.scale + at);
+      memory.scalers[sequence] = running.network.read_context(
+          {inputs + v * room, room}, {mask + v * padded, padded},
+          {.min_observed = options.min_observed,
+           .cap = options.cap,
+           .known_future = known_future(*plan.series, v, plan.out->scale[v])},
+          memory.loc + at, memory.scale + at);
     }
     patch_at += plan.series->num_variates * num_patches;
+  }
+  int* places = memory.places;
+  for (SeriesPlan& plan : group.series) {
+    if (!shape.skips_gaps) break;
+    find_places(plan, places);
+    places += std::size_t(plan.series->num_variates) * (plan.context.num_patches + 1);
   }
   const int last = group.max_tokens + running.paths.query_rows() - 1;
   for (int token = group.first_token; token <= last; ++token) {
@@ -146,10 +207,6 @@ void run_contexts(RunningCall& running, const SeriesGroup& group) {
   for (const SeriesPlan& plan : group.series) {
     if (plan.kept != nullptr) plan.kept->commit();
   }
-}
-
-bool is_known(const Series& series, int variate) noexcept {
-  return !series.future_exogenous.empty() && variate >= series.num_variates - series.num_exogenous;
 }
 
 void set_known_future(RunningCall& running, const SeriesGroup& group) {

@@ -40,14 +40,18 @@ struct RunningCall {
             static_cast<std::size_t>(network.shape().num_components)};
   }
   // The distribution of one step of a head row, in the memory of thread `worker`.
-  StepDistribution step_of(const float* head, int step, double loc, double scale,
-                           int worker) const noexcept {
-    return network.step(head, step, loc, scale, memory.step_workspace(worker));
+  StepDistribution step_of(const float* head, int step, double loc, double scale, int worker,
+                           ForecastRange range = {}) const noexcept {
+    return network.step(head, step, loc, scale, range, memory.step_workspace(worker));
   }
+  // Writes the row of a patch to predict whose values are known, `number` patches ahead.
+  void read_known(const KnownFuture& future, int number, int sequence, ScalerState& state,
+                  int row) const noexcept;
 };
 
 // Collects groups of rows for space-wise attention. append() splits the variates of one patch into
-// groups of equal id, in variate order; `id_of(v)` and `row_of(v)` describe variate v.
+// groups of equal id, in variate order; `id_of(v)` and `row_of(v)` describe variate v. A negative
+// row: the variate has none.
 struct GroupList {
   int* rows = nullptr;
   SpaceGroup* groups = nullptr;
@@ -56,19 +60,22 @@ struct GroupList {
   template <typename IdOf, typename RowOf>
   void append(int num_variates, const IdOf& id_of, const RowOf& row_of) noexcept {
     int* first = rows + num_rows;
-    for (int v = 0; v < num_variates; ++v) first[v] = v;
-    std::sort(first, first + num_variates, [&](int a, int b) {
+    int count = 0;
+    for (int v = 0; v < num_variates; ++v) {
+      if (row_of(v) >= 0) first[count++] = v;
+    }
+    std::sort(first, first + count, [&](int a, int b) {
       const auto id_a = id_of(a), id_b = id_of(b);
       return id_a != id_b ? id_a < id_b : a < b;
     });
-    for (int begin = 0; begin < num_variates;) {
+    for (int begin = 0; begin < count;) {
       int end = begin + 1;
-      while (end < num_variates && id_of(first[end]) == id_of(first[begin])) ++end;
+      while (end < count && id_of(first[end]) == id_of(first[begin])) ++end;
       groups[num_groups++] = {first + begin, end - begin};
       begin = end;
     }
-    for (int v = 0; v < num_variates; ++v) first[v] = row_of(first[v]);
-    num_rows += num_variates;
+    for (int i = 0; i < count; ++i) first[i] = row_of(first[i]);
+    num_rows += count;
   }
   std::span<const SpaceGroup> all() const { return {groups, static_cast<std::size_t>(num_groups)}; }
 };
@@ -83,8 +90,5 @@ void run_contexts(RunningCall& running, const SeriesGroup& group);
 // Writes known future values into every stored path (zero past the horizon, as forecaster.py:
 // round_ft_ev pads them).
 void set_known_future(RunningCall& running, const SeriesGroup& group);
-
-// Whether a variate of a series has a known future.
-bool is_known(const Series& series, int variate) noexcept;
 
 }  // namespace toto

@@ -8,7 +8,10 @@ PathPlan::PathPlan(const ForecastOptions& options, const ModelFacts& facts)
     : follows_mean(options.decode == Decode::mean) {
   const int num_patches = (options.horizon - 1) / facts.patch + 1;
   if (facts.block != 0) block_patches = std::min(num_patches, facts.block / facts.patch);
-  if (facts.block == 0) block_patches = num_patches;
+  if (facts.block == 0) {
+    block_patches =
+        options.block > 0 ? std::min(num_patches, options.block / facts.patch) : num_patches;
+  }
   decode_patches = num_patches - block_patches;
   const bool feeds_back = decode_patches > 0;
   path_steps = feeds_back ? num_patches * facts.patch : options.horizon;

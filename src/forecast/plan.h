@@ -54,12 +54,20 @@ struct SeriesPlan {
   ContextShape context;
   const float* inputs = nullptr;      // [variate][patch][input_width], the network's input
   const std::int64_t* ids = nullptr;  // [variate][patch]
-  int num_tokens = 0;                 // positions of the context, leading rows included
-  int first_token = 0;                // tokens before it are kept by the session
-  int token_room = 0;                 // num_tokens, or its size class if plans are cached
-  int row_room = 0;                   // the same for the tokens to compute
-  int first_sequence = 0;             // index of its first variate in the group
-  std::uint64_t stream = 0;           // part of the random key
+  // Patches with a row before each patch, [variate][patch + 1]; null: every patch has one.
+  const int* places = nullptr;
+  int num_tokens = 0;        // positions of the context, leading rows included
+  int first_token = 0;       // tokens before it are kept by the session
+  int token_room = 0;        // num_tokens, or its size class if plans are cached
+  int row_room = 0;          // the same for the tokens to compute
+  int first_sequence = 0;    // index of its first variate in the group
+  std::uint64_t stream = 0;  // part of the random key
+
+  // Rows of a variate before a token.
+  int rows_before(int variate, int token) const {
+    return places == nullptr ? token
+                             : places[std::size_t(variate) * (context.num_patches + 1) + token];
+  }
 };
 
 // Series that share their passes: as many as fit into kPrefillRows and kPathBytes.

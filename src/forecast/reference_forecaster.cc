@@ -80,12 +80,23 @@ std::unique_ptr<OraclePath> ReferenceForecast::read_context() const {
   std::vector<std::int64_t> ids(variates * shape.num_patches);
   write_context(series_, shape, options_.missing, out_.scale, patch, padded, values.data(),
                 mask.data(), ids.data());
+  std::vector<std::int64_t> future_ids(variates);
+  for (std::size_t v = 0; v < variates; ++v) future_ids[v] = last_id(series_, static_cast<int>(v));
+  std::vector<float> future;
+  for (std::size_t v = 0; v < variates; ++v) {
+    const KnownFuture known = known_future(series_, static_cast<int>(v), out_.scale[v]);
+    for (std::size_t i = 0; i < known.size(); ++i) future.push_back(known[i]);
+  }
   return run_.oracle.begin({.num_variates = series_.num_variates,
                             .num_exogenous = series_.num_exogenous,
                             .num_patches = shape.num_patches,
                             .values = values,
                             .mask = mask,
-                            .ids = ids},
+                            .ids = ids,
+                            .future_ids = future_ids,
+                            .known_future = future,
+                            .min_observed = options_.min_observed,
+                            .cap = options_.cap},
                            run_.use_cache);
 }
 
@@ -99,7 +110,7 @@ void ReferenceForecast::start() {
     context_->trace(*trace_);
     if (!run_.facts.levels.empty()) {
       trace_->arrays.push_back(
-          empty_quantile_trace(series_.num_variates, options_.horizon, run_.facts));
+          empty_quantile_trace(traced_variates(series_, run_.facts), options_.horizon, run_.facts));
     }
   }
   report_first_block();
@@ -109,7 +120,7 @@ void ReferenceForecast::start() {
 // back.
 void ReferenceForecast::report_first_block() {
   const int steps = plan_.block_patches * run_.facts.patch;
-  for (int v = 0; v < series_.num_variates; ++v) {
+  for (int v = 0; v < traced_variates(series_, run_.facts); ++v) {
     for (int step = 0; step < steps; ++step) {
       const StepDistribution distribution = context_->step(v, step, memory_);
       if (!distribution.valid()) fail_not_finite(series_);
@@ -132,7 +143,7 @@ void ReferenceForecast::follow_path(int number, std::vector<float>& paths) {
   for (int first_step = 0;;) {
     check_cancelled();
     std::vector<double> values(std::size_t(variates) * block_steps);
-    for (int v = 0; v < variates; ++v) {
+    for (int v = 0; v < traced_variates(series_, run_.facts); ++v) {
       for (int i = 0; i < block_steps; ++i) {
         const int step = first_step + i;
         const StepDistribution distribution = path->step(v, i, memory_);

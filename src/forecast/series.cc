@@ -50,6 +50,11 @@ void check_values(const Series& series, int place) {
   }
 }
 
+[[noreturn]] void fail_known_future(const Series& series, int place) {
+  fail(ErrorCode::invalid_argument, "{}: a known future value is not a finite number",
+       label_of(series, place));
+}
+
 // The ids of one patch must agree: "Patches cannot span multiple datasets" (embedding.py).
 void check_ids(const Series& series, const ContextShape& shape, int patch, int place) {
   if (series.group_ids.size() != series.values.size()) return;
@@ -73,7 +78,8 @@ struct Latest {
 };
 
 // Fills one variate's gaps in place; a gap that cannot be filled becomes 0 with mask 0.
-void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, Latest latest) noexcept {
+void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, bool keep_marked,
+               Latest latest) noexcept {
   std::size_t next = 0;  // the first value after a gap
   for (std::size_t t = 0; t < x.size(); ++t) {
     if (!std::isnan(x[t])) {
@@ -82,6 +88,7 @@ void fill_gaps(std::span<float> x, std::uint8_t* mask, Missing missing, Latest l
       x[t] = 0;
       mask[t] = 0;
     } else {
+      if (keep_marked) mask[t] = 0;
       next = std::max(next, t);
       while (next < x.size() && std::isnan(x[next])) ++next;
       x[t] = latest.value;
@@ -240,13 +247,86 @@ void validate_series(const Series& series, int horizon, int place) {
            series.future_exogenous.size(), series.num_exogenous, horizon);
     }
     for (const float x : series.future_exogenous) {
-      if (!std::isfinite(x)) {
-        fail(ErrorCode::invalid_argument, "{}: a known future value is not a finite number",
-             label_of(series, place));
-      }
+      if (std::isinf(x)) fail_known_future(series, place);
     }
   }
   check_values(series, place);
+}
+
+// A model whose block is fixed, or that samples, has no choice of a block.
+void validate_for(const ModelFacts& facts, const ForecastOptions& options) {
+  static const ForecastOptions usual;  // its list of levels is allocated once
+  const bool raw = options.min_observed != usual.min_observed || options.cap != usual.cap;
+  if (facts.levels.empty() && (raw || options.strict_quantiles)) {
+    fail(ErrorCode::invalid_argument,
+         "{} applies to models with quantile outputs, such as Toto 2.0; this model is {}",
+         raw ? "raw (min_observed and cap)" : "strict_quantiles", facts.architecture);
+  }
+  for (const double level : options.quantiles) {
+    if (!options.strict_quantiles) break;
+    if (level >= facts.levels.front() && level <= facts.levels.back()) continue;
+    fail(ErrorCode::invalid_argument,
+         "quantile {} is beyond the model's own levels, {} to {}; leave out strict_quantiles to "
+         "extrapolate it",
+         level, facts.levels.front(), facts.levels.back());
+  }
+  if (!facts.can_sample && options.num_paths != kDefaultPaths) {
+    fail(ErrorCode::invalid_argument,
+         "paths is {}, but this model predicts the quantiles of every step and simulates no paths; "
+         "leave out paths",
+         options.num_paths);
+  }
+  if (options.block == 0) return;
+  if (facts.block != 0) {
+    fail(ErrorCode::invalid_argument,
+         "block is {}, but a pass of this model always forecasts {} steps; leave out block",
+         options.block, facts.block);
+  }
+  if (options.block < 0 || options.block % facts.patch != 0) {
+    fail(ErrorCode::invalid_argument,
+         "block is {}, expected 0 (the whole horizon) or a multiple of the patch of {} steps",
+         options.block, facts.patch);
+  }
+}
+
+void validate_for(const ModelFacts& facts, const Series& series, int place) {
+  if (!facts.reads_gaps) {
+    for (const float x : series.future_exogenous) {
+      if (std::isnan(x)) fail_known_future(series, place);
+    }
+    return;
+  }
+  for (int v = 0; v < series.num_variates; ++v) {
+    for (std::size_t t = 0; t < series.length(); ++t) {
+      if (id_at(series, v, t) == kNoPatch) {
+        fail(ErrorCode::invalid_argument,
+             "{}: the group id of variate {} is {}, which means a missing patch to this model; use "
+             "another number",
+             label_of(series, place), v, kNoPatch);
+      }
+      if (id_at(series, v, t) != id_at(series, v, 0)) {
+        fail(ErrorCode::invalid_argument,
+             "{}: the group id of variate {} changes at step {}; this model has one id per variate",
+             label_of(series, place), v, t);
+      }
+      if (series.group_ids.size() != series.values.size()) break;
+    }
+  }
+}
+
+std::int64_t last_id(const Series& series, int variate) noexcept {
+  return id_at(series, variate, series.length() - 1);
+}
+
+bool is_known(const Series& series, int variate) noexcept {
+  return !series.future_exogenous.empty() && variate >= series.num_variates - series.num_exogenous;
+}
+
+KnownFuture known_future(const Series& series, int variate, double factor) noexcept {
+  if (!is_known(series, variate)) return {};
+  const std::size_t horizon = series.future_exogenous.size() / series.num_exogenous;
+  const int x = variate - (series.num_variates - series.num_exogenous);
+  return {std::span(series.future_exogenous).subspan(x * horizon, horizon), factor};
 }
 
 ContextShape context_shape(const Series& series, int max_context, const ModelFacts& facts,
@@ -277,6 +357,7 @@ ContextShape context_shape(const Series& series, int max_context, const ModelFac
   }
   shape.length = static_cast<int>(used);
   shape.num_patches = static_cast<int>(patches);
+  shape.reads_gaps = facts.reads_gaps;
   check_ids(series, shape, patch, place);
   return shape;
 }
@@ -323,14 +404,20 @@ void write_context(const Series& series, const ContextShape& shape, Missing miss
                      [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag != 0); });
     }
     fill_gaps({x + padding, static_cast<std::size_t>(shape.length)}, m + padding, missing,
-              latest_before(series, v, shape.first));
+              shape.reads_gaps, latest_before(series, v, shape.first));
+    if (shape.reads_gaps && !is_known(series, v)) {
+      std::fill_n(m + padded - patch, patch, std::uint8_t{1});
+    }
     if (scale[v] != 1) {
       std::transform(x + padding, x + padded, x + padding,
                      [factor = scale[v]](float value) { return scaled(value, factor); });
     }
     for (int p = 0; p < shape.num_patches; ++p) {
       const int last = (p + 1) * patch - 1 - padding;  // the last step of a patch is never padding
-      ids[std::size_t(v) * shape.num_patches + p] = id_at(series, v, shape.first + last);
+      std::int64_t& id = ids[std::size_t(v) * shape.num_patches + p];
+      id = id_at(series, v, shape.first + last);
+      const std::uint8_t* first = m + std::size_t(p) * patch;
+      if (shape.reads_gaps && std::count(first, first + patch, 0) == patch) id = kNoPatch;
     }
   }
 }

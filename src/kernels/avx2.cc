@@ -9,7 +9,7 @@
 #include "kernels/tables.h"
 #include "kernels/target.h"
 
-TOTO_BEGIN_TARGET("avx2,fma")
+TOTO_BEGIN_TARGET("avx2,fma,f16c")
 namespace toto::kernels::avx2 {
 
 inline constexpr Isa kIsa = Isa::avx2;

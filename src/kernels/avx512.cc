@@ -9,7 +9,7 @@
 #include "kernels/tables.h"
 #include "kernels/target.h"
 
-TOTO_BEGIN_TARGET("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")
+TOTO_BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512dq,avx512bw,avx512vl")
 namespace toto::kernels::avx512 {
 
 inline constexpr Isa kIsa = Isa::avx512;

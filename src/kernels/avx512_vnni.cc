@@ -11,7 +11,7 @@
 #include "kernels/tables.h"
 #include "kernels/target.h"
 
-TOTO_BEGIN_TARGET("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,avx512vnni")
+TOTO_BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512dq,avx512bw,avx512vl,avx512vnni")
 namespace toto::kernels::avx512_vnni {
 
 inline constexpr Isa kIsa = Isa::avx512;

@@ -40,6 +40,10 @@ TOTO_INLINE Vec load_columns(const float* row) {
   return load(row + kVector * Vec::kLanes);
 }
 template <int kVector>
+TOTO_INLINE Vec load_columns(const F16* row) {
+  return load_halves(row + kVector * Vec::kLanes);
+}
+template <int kVector>
 TOTO_INLINE Vec load_columns(const Bf16* row) {
   constexpr int kPairs = kVectors / 2;
   const Bf16* pairs = row + kVector % kPairs * Vec::kLanes * 2;
@@ -71,7 +75,7 @@ struct Part {
   int terms = 0;
 };
 
-// One tile of float32 or bf16 weights.
+// One tile of float32, f16 or bf16 weights.
 template <int kRows, typename Weight>
 TOTO_INLINE void tile(const GemmArgs& args, const Part& part, const Weight* weights,
                       Prefetch& prefetch_next, RowSums* row_sums) {
@@ -226,7 +230,7 @@ TOTO_INLINE void finish_row(const GemmArgs& args, int panel, const RowSums& sums
   for (int c = 0; c < kPanel; c += Vec::kLanes) {
     Unrounded y = biased(c);
     if (args.epilogue == Epilogue::add) y = plus(y, load(dst + c));
-    store(dst + c, rounded(y));
+    store(dst + c, args.epilogue == Epilogue::silu ? silu(rounded(y)) : rounded(y));
   }
 }
 
@@ -264,6 +268,7 @@ struct Chunk {
   const Weight* weights;
 };
 TOTO_INLINE Chunk<float> chunk_at(const float* panel) { return {nullptr, panel}; }
+TOTO_INLINE Chunk<F16> chunk_at(const F16* panel) { return {nullptr, panel}; }
 TOTO_INLINE Chunk<Bf16> chunk_at(const Bf16* panel) { return {nullptr, panel}; }
 TOTO_INLINE Chunk<std::int8_t> chunk_at(const std::int8_t* panel) {
   return {reinterpret_cast<const float*>(panel), panel + kPanel * sizeof(float)};
@@ -321,6 +326,13 @@ struct Scheme<float> {
   static constexpr int kRows = kTileRows;
 };
 template <>
+struct Scheme<F16> {
+  using Wide = float;
+  static constexpr DType kType = DType::f16;
+  static constexpr int kTilesToWiden = 4;  // a conversion costs more than bf16's shift
+  static constexpr int kRows = kTileRows;
+};
+template <>
 struct Scheme<Bf16> {
   using Wide = float;
   static constexpr DType kType = DType::bf16;
@@ -337,7 +349,8 @@ struct Scheme<std::int8_t> {
 
 // Converts a chunk to the type the tiles multiply with; `dst` has kChunkTerms * kPanel elements.
 TOTO_INLINE const float* widen(const float* weights, int, float*) { return weights; }
-TOTO_INLINE const float* widen(const Bf16* weights, int terms, float* dst) {
+template <typename Half>
+TOTO_INLINE const float* widen(const Half* weights, int terms, float* dst) {
   for (int k = 0; k < terms; ++k) {
     expand(Indices<kVectors>{}, [&](auto v) TOTO_INLINE_MEMBER {
       store(dst + k * kPanel + v.value * Vec::kLanes, load_columns<v.value>(weights + k * kPanel));

@@ -34,22 +34,24 @@ constexpr int sum_block(int depth) { return depth < 512 ? 16 : 64; }
 enum class Epilogue {
   store,  // dst = y
   add,    // dst += y: the residual connection
+  silu,   // dst = silu(y)
   gate,   // a panel holds kPanel/2 gate and kPanel/2 up columns: dst = silu(gate) * up
 };
 
 // Bytes of one panel of kPanel packed columns. Layouts:
 //   f32        [depth][kPanel]
+//   f16        [depth][kPanel]
 //   bf16       [depth][kPanel], columns in the order of bf16_place()
 //   int8       per group of kScaleGroup terms, the last one shorter: kPanel float scales, then
 //              [pair of terms][kPanel][2]
-// bf16 is widened to float32 before it is used. int8 is multiplied with rows quantised to int16:
-// products and sums within a group are exact integers, the groups' sums are added as float32. Both
-// compute the same bits on every CPU, like float32.
+// f16 and bf16 are widened to float32 before it is used. int8 is multiplied with rows quantised to
+// int16: products and sums within a group are exact integers, the groups' sums are added as
+// float32. Both compute the same bits on every CPU, like float32.
 constexpr std::size_t panel_bytes(DType type, int depth) {
   const std::size_t even = (static_cast<std::size_t>(depth) + 1) / 2 * 2;
   const std::size_t groups = (static_cast<std::size_t>(depth) + kScaleGroup - 1) / kScaleGroup;
   if (type == DType::int8) return even * kPanel + groups * kPanel * sizeof(float);
-  return std::size_t(depth) * kPanel * (type == DType::bf16 ? 2 : 4);
+  return std::size_t(depth) * kPanel * (type == DType::f32 ? 4 : 2);
 }
 
 // Position of a column in a panel's bf16 row: next to the column half a panel away. The two share
@@ -146,6 +148,7 @@ struct Kernels {
   const char* name = "";
 
   void (*gemm)(const GemmArgs& args) noexcept = nullptr;  // float32 weights
+  void (*gemm_f16)(const GemmArgs& args) noexcept = nullptr;
   void (*gemm_bf16)(const GemmArgs& args) noexcept = nullptr;
   void (*gemm_int8)(const GemmArgs& args) noexcept = nullptr;
 

@@ -234,6 +234,7 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
 inline constexpr Kernels kTable{.isa = kIsa,
                                 .name = kName,
                                 .gemm = gemm<float>,
+                                .gemm_f16 = gemm<F16>,
                                 .gemm_bf16 = gemm<Bf16>,
                                 .gemm_int8 = gemm<std::int8_t>,
                                 .quantise = quantise,

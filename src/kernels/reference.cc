@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/f16.h"
 #include "kernels/constants.h"
 #include "kernels/tables.h"
 
@@ -43,11 +44,18 @@ struct Unrounded {
   float rounded() const noexcept { return total + rest; }
 };
 
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
 // A stored weight as float32; bf16 is the upper half of its bits.
 float widened(float weight) noexcept { return weight; }
-float widened(std::uint16_t bf16) noexcept {
-  return std::bit_cast<float>(std::uint32_t{bf16} << 16);
+float widened(Bf16 weight) noexcept {
+  return std::bit_cast<float>(std::uint32_t{weight.bits} << 16);
 }
+float widened(F16 weight) noexcept { return from_f16(weight.bits); }
 
 // The sum of one output column. The rounding error of a block starts the next one.
 template <typename Weight>
@@ -89,7 +97,7 @@ void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
       for (int c = 0; c < kPanel; ++c) {
         Unrounded y = biased(c);
         if (args.epilogue == Epilogue::add) y.add(dst[c]);
-        dst[c] = y.rounded();
+        dst[c] = args.epilogue == Epilogue::silu ? silu_reference(y.rounded()) : y.rounded();
       }
     }
   }
@@ -97,7 +105,8 @@ void write_panels(const GemmArgs& args, const SumOf& sum_of) noexcept {
 
 // Where a column lies in its panel; bf16 panels hold their columns in pairs (kernels.h).
 constexpr int place_of(int column, const float*) { return column; }
-constexpr int place_of(int column, const std::uint16_t*) { return bf16_place(column); }
+constexpr int place_of(int column, const F16*) { return column; }
+constexpr int place_of(int column, const Bf16*) { return bf16_place(column); }
 
 template <typename Weight>
 void gemm_floats(const GemmArgs& args) noexcept {
@@ -359,7 +368,8 @@ void accumulate(double* acc, double weight, const float* src, int size) noexcept
 const Kernels kReferenceKernels{.isa = Isa::reference,
                                 .name = "reference",
                                 .gemm = gemm_floats<float>,
-                                .gemm_bf16 = gemm_floats<std::uint16_t>,
+                                .gemm_f16 = gemm_floats<F16>,
+                                .gemm_bf16 = gemm_floats<Bf16>,
                                 .gemm_int8 = gemm_int8,
                                 .quantise = quantise,
                                 .rms_norm = rms_norm,

@@ -29,6 +29,9 @@ TOTO_INLINE Vec floats_of(Ints a) { return {_mm256_castsi256_ps(a.v)}; }
 TOTO_INLINE Ints load_ints(const void* src) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src))};
 }
+TOTO_INLINE Vec widened_halves(const void* src) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)))};
+}
 TOTO_INLINE Ints broadcast_int(int x) { return {_mm256_set1_epi32(x)}; }
 TOTO_INLINE Ints add(Ints a, Ints b) { return {_mm256_add_epi32(a.v, b.v)}; }
 TOTO_INLINE Ints sub(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }

@@ -21,6 +21,10 @@ TOTO_INLINE LogParts log_parts(Vec a) {
   return {floats_of(add(sub(bits, power), one)), to_floats(exponent)};
 }
 
+struct F16 {
+  std::uint16_t bits;
+};
+TOTO_INLINE Vec load_halves(const F16* src) { return widened_halves(src); }
 struct Bf16 {
   std::uint16_t bits;
 };

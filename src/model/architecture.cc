@@ -36,6 +36,17 @@ std::size_t PackedWeights::bytes() const {
   return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
 }
 
+void Network::read_block(ScalerState& state, std::span<const float> values, float* rows,
+                         double* loc, double* scale) const noexcept {
+  const std::size_t patch = shape_.patch;
+  for (std::size_t i = 0; i < values.size(); i += patch) {
+    read_patch(state, &values[i], rows + i / patch * shape_.input_width, loc, scale);
+  }
+}
+void Network::read_known(ScalerState& state, const float* values, float* row, double* loc,
+                         double* scale) const noexcept {
+  read_patch(state, values, row, loc, scale);
+}
 int Network::leading_constant(bool /*exogenous*/) const noexcept { return 0; }
 int Network::query_constant() const noexcept { return 0; }
 void Network::position_factors(int /*position*/, int /*last*/, int /*first_last*/,

@@ -68,6 +68,24 @@ class PackedWeights {
 
 // --------------------------------------------------------------------------------------- network
 
+// The known future of one variate; NaN is missing, empty: not known. The network reads the values
+// times a factor, like the context.
+struct KnownFuture {
+  std::span<const float> values = {};
+  double factor = 1;
+
+  bool empty() const noexcept { return values.empty(); }
+  std::size_t size() const noexcept { return values.size(); }
+  float operator[](std::size_t i) const noexcept { return static_cast<float>(values[i] * factor); }
+};
+
+// How one variate's context is read.
+struct ContextReading {
+  int min_observed = 0;  // as ForecastOptions
+  double cap = 0;
+  KnownFuture known_future = {};
+};
+
 // An optimised network ready to run: weights, kernels and a thread pool. The caller owns cache and
 // workspace. read_context(), read_patch(), step() and position_factors() may be called from several
 // threads together; forward() uses the pool itself, so only one at a time.
@@ -83,10 +101,17 @@ class Network {
   // [steps of a patch], receive the affine transform of the next patch. Returns the statistics from
   // which read_patch() continues.
   virtual ScalerState read_context(std::span<float> rows, std::span<const std::uint8_t> mask,
-                                   double* loc, double* scale) const noexcept = 0;
-  // The same for one more patch without missing values; `row` is [input_width].
+                                   const ContextReading& reading, double* loc,
+                                   double* scale) const noexcept = 0;
+  // The same for one more patch that is fed back; `row` is [input_width].
   virtual void read_patch(ScalerState& state, const float* values, float* row, double* loc,
                           double* scale) const noexcept = 0;
+  // The same for several patches, [patch][step], into consecutive rows. Known values may be NaN.
+  virtual void read_block(ScalerState& state, std::span<const float> values, float* rows,
+                          double* loc, double* scale) const noexcept;
+  // The row of a patch to predict of a variate whose future is known.
+  virtual void read_known(ScalerState& state, const float* values, float* row, double* loc,
+                          double* scale) const noexcept;
   // Number of the constant vector of a leading row, and of a query row (a patch to predict).
   virtual int leading_constant(bool exogenous) const noexcept;
   virtual int query_constant() const noexcept;
@@ -105,10 +130,10 @@ class Network {
   // The distribution of one step of an output row, in the units of the data. It is a view of
   // `memory`, which has step_doubles() elements.
   virtual StepDistribution step(const float* head, int step, double loc, double scale,
-                                std::span<double> memory) const noexcept = 0;
+                                ForecastRange range, std::span<double> memory) const noexcept = 0;
   virtual std::size_t step_doubles() const noexcept = 0;
   // Adds the arrays of a trace. workspace.heads holds the first block's output rows,
-  // [variate][output]; loc and scale are [variate][steps of a patch].
+  // [variate][output] of the first `num_variates`; loc and scale are [variate][steps of a patch].
   virtual void trace(int num_variates, int outputs, const Workspace& workspace, const double* loc,
                      const double* scale, Trace& trace) const = 0;
 
@@ -139,9 +164,13 @@ struct OracleContext {
   int num_variates = 0;
   int num_exogenous = 0;  // the last ones
   int num_patches = 0;
-  std::span<const float> values;       // [variate][patch][step]
-  std::span<const std::uint8_t> mask;  // as values; 0: missing
-  std::span<const std::int64_t> ids;   // [variate][patch]
+  std::span<const float> values;                  // [variate][patch][step]
+  std::span<const std::uint8_t> mask;             // as values; 0: missing
+  std::span<const std::int64_t> ids;              // [variate][patch]
+  std::span<const std::int64_t> future_ids = {};  // [variate]
+  std::span<const float> known_future = {};  // [exogenous][step]; NaN is missing; empty: not known
+  int min_observed = 0;                      // as ForecastOptions
+  double cap = 0;
 };
 
 // One series and its forecast so far, in the oracle's precision. Not thread-safe.
@@ -172,7 +201,8 @@ class Oracle {
 struct TensorSpec {
   std::string name;  // canonical
   std::vector<std::int64_t> shape;
-  float limit = 0;  // make-model draws from [-limit, limit); 0: all ones (a norm's weight)
+  float limit = 0;  // make-model draws from [-limit, limit); 0: every element is `fill`
+  float fill = 1;   // a norm's weight
 
   std::int64_t num_elements() const;
 };
@@ -207,7 +237,9 @@ class Architecture {
 
   // Increased whenever the same checkpoint packs to different bytes.
   virtual int packing_version() const noexcept = 0;
-  // declare() computes sizes only; pack() also reads the tensors. `type` is f32, bf16 or int8.
+  // Whether weights may be stored in a type; others are Error(invalid_argument).
+  virtual bool stores(DType type) const noexcept { return type != DType::f64; }
+  // declare() computes sizes only; pack() also reads the tensors. `type` is f32, f16, bf16 or int8.
   virtual std::unique_ptr<PackedWeights> declare(const Checkpoint& checkpoint,
                                                  DType type) const = 0;
   virtual std::unique_ptr<PackedWeights> pack(const Checkpoint& checkpoint, DType type,

@@ -4,12 +4,14 @@
 
 #include "model/architecture.h"
 #include "model/toto1/toto1.h"
+#include "model/toto2/toto2.h"
 
 namespace toto {
 
 std::span<const ArchitectureRow> architectures() {
-  static const std::array<ArchitectureRow, 1> rows = {{
+  static const std::array<ArchitectureRow, 2> rows = {{
       {"toto1", kToto1Keys, parse_toto1, kToto1Presets},
+      {"toto2", kToto2Keys, parse_toto2, kToto2Presets},
   }};
   return rows;
 }

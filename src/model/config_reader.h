@@ -1,6 +1,7 @@
 // Typed look-ups in a config.json with uniform error messages.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace toto {
 // Far above any real checkpoint, and small enough that a product of two fits into 64 bits.
 inline constexpr int kMaxDim = 1 << 16;
 inline constexpr int kMaxLayers = 4096;
+inline constexpr std::int64_t kMaxParameters = 20'000'000'000;
 
 // Keeps references to its arguments. Errors are Error(corrupt_file) that begin with `what`.
 class ConfigReader {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "model/checkpoint.h"
 
 namespace toto {
@@ -57,10 +58,12 @@ PackedLinear declare_packed(int in, int out, DType type) {
   return linear;
 }
 
-// bf16 rounds to nearest even; float32 is copied.
+// f16 and bf16 round to nearest even; float32 is copied.
 void pack_column(PackedLinear& linear, int column, const float* row, float bias) {
   if (linear.type == DType::int8) {
     pack_int8(linear, column, row);
+  } else if (linear.type == DType::f16) {
+    pack_rounded<std::uint16_t>(linear, column, column % kPanel, row, to_f16);
   } else if (linear.type == DType::bf16) {
     pack_rounded<std::uint16_t>(linear, column, bf16_place(column % kPanel), row, to_bf16);
   } else {
@@ -105,6 +108,7 @@ void apply(const PackedLinear& linear, const GemmCall& call, const Kernels& kern
     });
   }
   const auto gemm = linear.type == DType::int8   ? kernels.gemm_int8
+                    : linear.type == DType::f16  ? kernels.gemm_f16
                     : linear.type == DType::bf16 ? kernels.gemm_bf16
                                                  : kernels.gemm;
   const int panels = call.num_panels < 0 ? linear.num_panels : call.num_panels;

@@ -12,6 +12,7 @@ struct ModelShape {
   int position_floats = 0;  // factors per position, see Network::position_factors
   int leading_rows = 0;     // constant rows before the first patch of every variate
   int num_components = 0;   // of a step's Student-T mixture; 0: it is not one
+  bool skips_gaps = false;  // patches without a value have no row, see ModelFacts::reads_gaps
 };
 
 }  // namespace toto

@@ -12,8 +12,8 @@
 
 namespace toto {
 
-// Consecutive positions of one variate in this pass, and their cache. The keys and values of the
-// new positions are appended to `tail`.
+// Positions of one variate in this pass, and their cache. A run may be empty. The keys and values
+// of the new positions are appended to `tail`.
 struct RowRun {
   int first_row = 0;
   int num_rows = 0;
@@ -25,7 +25,8 @@ struct RowRun {
   // Index into `positions` of each row, [num_rows]; null: 0, 1, ... Positions skipped by the run
   // (patches without a value) are not in the cache either.
   const int* places = nullptr;
-  int num_outputs = 0;  // the last k rows of the run produce output
+  int num_outputs = 0;   // the last k rows of the run produce output
+  int first_output = 0;  // number of the first of them among all output rows
 };
 
 // A row that is a constant vector instead of an embedded patch: a variate's label, or a query row

@@ -1,11 +1,11 @@
 #include "model/random_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "base/f16.h"
 #include "base/random.h"
 #include "io/atomic_file.h"
 
@@ -20,18 +20,6 @@ float uniform(std::uint64_t seed, std::uint64_t tensor, std::uint64_t element, f
       {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   const float unit = static_cast<float>(words[element % 4] >> 8) * 0x1p-24f;
   return (2 * unit - 1) * limit;
-}
-
-// Round to nearest, ties to even, for |x| < 65520, denormals included.
-std::uint16_t to_f16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude < 0x38800000) {  // below 2^-14: let the addition of 0.5 round to units of 2^-24
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000));
-  }
-  const std::uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-  return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000) >> 13));
 }
 
 // Writes values in the given type; only F32, F16 and BF16 get here.
@@ -83,7 +71,7 @@ void make_model(const Architecture& architecture, std::uint64_t seed, io::Tensor
       }
       values.resize(std::min(kChunk, count - first));
       for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = limit == 0 ? 1.0f : uniform(seed, t, first + i, limit);
+        values[i] = limit == 0 ? specs[t].fill : uniform(seed, t, first + i, limit);
       }
       append_as(type, values, writer);
       done += values.size();

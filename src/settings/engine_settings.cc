@@ -51,8 +51,8 @@ std::vector<EngineField> engine_rows() {
   rows.back().choices = {"native", "inductor"};
   rows.push_back(
       EngineRows::named<[](auto& s) -> auto& { return s.engine.dtype; }, parse_dtype>("dtype")
-          .words("T", "type of the stored weights: f32, bf16 or int8; f64 in reference mode",
-                 "bf16 and int8 take half and a quarter of the memory and change the "
+          .words("T", "type of the stored weights: f32, f16, bf16 or int8; f64 in reference mode",
+                 "f16, bf16 and int8 take half, half and a quarter of the memory and change the "
                  "bundled model's quantile loss by less than 0.5 %")
           .at(kCommon)
           .from({"TOTO_DTYPE"}));

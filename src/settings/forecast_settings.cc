@@ -140,6 +140,26 @@ std::vector<ForecastField> forecast_rows() {
                   [](const ForecastSettings& s) {
                     return s.read.frequency.empty() ? Json() : io::json_text(s.read.frequency);
                   }});
+  rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.block; }>("block", 0,
+                                                                                        kMaxHorizon)
+                     .words("N", "Toto 2.0: steps forecast per pass, whole patches; 0: all")
+                     .at(kFlag));
+  rows.push_back({{.name = "raw",
+                   .type = Type::toggle,
+                   .doors = kFlag,
+                   .help = "Toto 2.0: as the network alone forecasts, without the wrapper's cap, "
+                           "first statistics and filled gaps"},
+                  [](ForecastSettings& s, const Json& value) {
+                    if (!value.boolean) return;
+                    s.options.min_observed = 0;
+                    s.options.cap = 0;
+                    s.options.missing = Missing::mask;
+                  },
+                  [](const ForecastSettings& s) { return io::json_toggle(s.options.cap == 0); }});
+  rows.push_back(ForecastRows::toggle<[](auto& s) -> auto& { return s.options.strict_quantiles; }>(
+                     "strict_quantiles")
+                     .words({}, "Toto 2.0: refuse quantiles beyond the model's own levels")
+                     .at(kFlag));
   // The command line has it among the settings of the engine.
   rows.push_back(ForecastRows::number<[](auto& s) -> auto& { return s.options.seed; }>(
                      "seed", 0, 0x1p64,

@@ -179,7 +179,8 @@ EngineBlock describe(const Engine& engine, std::string model, std::uint64_t seed
           .isa = std::string(name_of(options.isa)),
           .threads = options.threads,
           .seed = seed,
-          .replans = engine.replans()};
+          .replans = engine.replans(),
+          .has_paths = engine.model().facts.can_sample};
 }
 
 void write_engine(io::JsonWriter& json, const EngineBlock& engine) {
@@ -194,8 +195,9 @@ void write_engine(io::JsonWriter& json, const EngineBlock& engine) {
       .field("isa", engine.isa)
       .field("threads", engine.threads)
       .field("seed", engine.seed)
-      .field("replans", engine.replans)
-      .end_object();
+      .field("replans", engine.replans);
+  if (!engine.has_paths) json.field("mean_is", "median").field("samples_are", "marginal");
+  json.end_object();
 }
 
 ForecastEntry make_entry(const Forecast& forecast, int variate, std::string_view id,

@@ -28,6 +28,7 @@ struct EngineBlock {
   int threads = 0;
   std::uint64_t seed = 0;
   std::int64_t replans = 0;
+  bool has_paths = true;  // false: the mean is the median, and samples are draws of each step
 };
 EngineBlock describe(const Engine& engine, std::string model, std::uint64_t seed);
 void write_engine(io::JsonWriter& json, const EngineBlock& engine);  // the object, without its key

@@ -172,6 +172,15 @@ std::vector<std::string> SeriesRemarks::about_model(const ModelFacts& facts,
         "and are far too narrow; leave it out for bands to rely on",
         exact + 1));
   }
+  const auto beyond = std::ranges::find_if(options.quantiles, [&](double level) {
+    return !facts.levels.empty() && (level < facts.levels.front() || level > facts.levels.back());
+  });
+  if (beyond != options.quantiles.end()) {
+    sentences.push_back(fmt::format(
+        "the model predicts quantiles from {} to {}; {} is extrapolated by an exponential tail, and "
+        "--strict-quantiles refuses it",
+        facts.levels.front(), facts.levels.back(), *beyond));
+  }
   return sentences;
 }
 

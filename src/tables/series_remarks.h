@@ -39,7 +39,7 @@ class SeriesRemarks {
   std::vector<std::string> about_data() const;
   // Series that vary so little, with the scale asked for, that the model's scaler, which adds a
   // minimum to every scale, makes flat lines of them (constant ones are flat in any unit); bands
-  // along the mean's path.
+  // along the mean's path; quantiles beyond the model's own levels.
   std::vector<std::string> about_model(const ModelFacts& facts,
                                        const ForecastOptions& options) const;
 

@@ -243,7 +243,9 @@ Golden read_golden(const GoldenFolder& folder, GoldenUse use) {
 namespace {
 
 const TraceArray* array_of(const Trace& trace, std::string_view name) {
-  if (name.ends_with(kUncachedSuffix)) name.remove_suffix(kUncachedSuffix.size());
+  for (const std::string_view suffix : {kUncachedSuffix, kBlockSuffix}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
   return trace.find(name);
 }
 

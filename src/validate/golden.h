@@ -42,7 +42,8 @@ struct Golden {
   std::string name;  // of its folder, unique among those found together
   std::string folder;
   int horizon = 0;
-  int num_variates = 0;
+  int num_variates = 0;                // with outputs: known ones of format 2 have none
+  ForecastOptions reading;             // format 2: block, min_observed and cap; and the horizon
   std::string architecture;            // ModelFacts::architecture
   std::vector<NamedNumber> sizes;      // the numbers of ModelInfo::shape that the outputs imply
   std::optional<bool> variate_labels;  // Toto 1.0 only: whether the weights have them
@@ -80,6 +81,8 @@ Golden read_golden(const GoldenFolder& folder, GoldenUse use = GoldenUse::with_i
 
 // Suffix of outputs computed without the cache of keys and values.
 inline constexpr std::string_view kUncachedSuffix = "_no_cache";
+// Suffix of quantiles forecast block by block, next to those of one pass.
+inline constexpr std::string_view kBlockSuffix = "_block";
 
 // The trace's values for a golden's output; empty if there are none.
 std::span<const double> output_of(const Trace& trace, std::string_view name);

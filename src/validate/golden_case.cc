@@ -92,14 +92,83 @@ void read_outputs_1(const CaseReader& file, Golden& golden) {
 
 // ------------------------------------------------------- format 2: any architecture, by its name
 
+// Missing values have an id that means "no patch" to the model.
+void check_group_ids(const CaseReader& file, std::string_view name,
+                     const std::vector<std::int64_t>& ids) {
+  if (std::ranges::find(ids, -1) == ids.end()) return;
+  fail(ErrorCode::corrupt_file,
+       "{}: tensor {} holds the id -1, which stands for an unobserved patch; expected any other",
+       file.path(), quoted(name));
+}
+
+// Optional metadata: a golden without them was made by a model that does not read them.
+void read_options_2(const CaseReader& file, Golden& golden) {
+  golden.reading = {.min_observed = 0, .cap = 0};
+  if (file.find_metadata("block") != nullptr) {
+    golden.reading.block = file.whole_number("block", 0, kMaxHorizon * 2);
+  }
+  if (file.find_metadata("min_obs") != nullptr) {
+    golden.reading.min_observed = file.whole_number("min_obs", 0, kMaxHorizon);
+  }
+  if (file.find_metadata("cap") != nullptr) golden.reading.cap = file.number("cap", 0, 1e30);
+}
+
+// The known variates of a batch, [batch][variate][context, then horizon].
+struct KnownVariates {
+  KnownVariates(const CaseReader& file, std::int64_t batch, std::int64_t context, int horizon) {
+    if (!file.has("known_dynamic")) return;
+    const std::vector<std::int64_t> shape = series_shape(file, "known_dynamic");
+    if (shape[0] != batch || shape[2] != context + horizon || shape[1] > (1 << 20)) {
+      fail(ErrorCode::corrupt_file,
+           "{}: tensor \"known_dynamic\" has shape {}, expected [{}, known variates, {}]",
+           file.path(), io::shape_text(shape), batch, context + horizon);
+    }
+    count = static_cast<int>(shape[1]);
+    length = static_cast<std::size_t>(shape[2]);
+    values = file.read_input("known_dynamic", shape);
+    mask = file.read_mask("known_dynamic_mask", shape);
+    ids = file.read<std::int64_t>("known_dynamic_series_ids", {shape[0], shape[1]},
+                                  {io::TensorType::i64});
+    check_group_ids(file, "known_dynamic_series_ids", ids);
+  }
+
+  // Appends the known variates of batch entry `index` to its series.
+  void append_to(Series& series, std::size_t index, std::size_t context) const {
+    for (int k = 0; k < count; ++k) {
+      const std::size_t at = index * count + k;
+      const auto from = static_cast<std::ptrdiff_t>(at * length);
+      const auto middle = from + static_cast<std::ptrdiff_t>(context);
+      series.values.insert(series.values.end(), values.begin() + from, values.begin() + middle);
+      series.mask.insert(series.mask.end(), mask.begin() + from, mask.begin() + middle);
+      series.group_ids.push_back(ids[at]);
+      for (std::size_t t = context; t < length; ++t) {
+        series.future_exogenous.push_back(mask[at * length + t] != 0
+                                              ? values[at * length + t]
+                                              : std::numeric_limits<float>::quiet_NaN());
+      }
+    }
+    series.num_variates += count;
+    series.num_exogenous = count;
+  }
+
+  int count = 0;
+  std::size_t length = 0;  // of context and horizon
+  std::vector<float> values = {};
+  std::vector<std::uint8_t> mask = {};
+  std::vector<std::int64_t> ids = {};
+};
+
 void read_inputs_2(const CaseReader& file, Golden& golden) {
   const std::vector<std::int64_t> shape = series_shape(file, "target");
   const std::vector<float> series = file.read_input("target", shape);
   const auto mask = file.read_mask("target_mask", shape);
   const auto ids =
       file.read<std::int64_t>("series_ids", {shape[0], shape[1]}, {io::TensorType::i64});
+  check_group_ids(file, "series_ids", ids);
+  read_options_2(file, golden);
   golden.num_variates =
       static_cast<int>(std::min<std::int64_t>(shape[1], std::numeric_limits<int>::max()));
+  const KnownVariates known(file, shape[0], shape[2], golden.horizon);
   const auto batch = static_cast<std::size_t>(shape[0]);
   for (std::size_t i = 0; i < batch; ++i) {
     golden.batch.push_back({.id = fmt::format("{}[{}]", golden.name, i),
@@ -107,6 +176,7 @@ void read_inputs_2(const CaseReader& file, Golden& golden) {
                             .values = entry_of(series, i, batch),
                             .group_ids = entry_of(ids, i, batch),
                             .mask = entry_of(mask, i, batch)});
+    known.append_to(golden.batch.back(), i, static_cast<std::size_t>(shape[2]));
   }
 }
 
@@ -126,6 +196,8 @@ void put_series_first(std::vector<double>& values, std::int64_t levels, std::int
 // series: at a large offset an error would be small compared to loc.
 void read_outputs_2(const CaseReader& file, Golden& golden) {
   golden.architecture = file.metadata("architecture");
+  for (const char* name : {"f64.raw", "f64.quantiles"}) file.tensor(name);
+  if (golden.reading.block > 0) file.tensor("f64.quantiles_block");
   const auto batch = static_cast<std::int64_t>(golden.batch.size());
   const std::int64_t variates = golden.num_variates, series = batch * variates;
   for (const char* name : {"loc", "scale"}) {
@@ -264,6 +336,18 @@ GoldenOutput CaseReader::read_output(const std::string& name,
   check_finite<double>("f32." + name, output.f32);
   check_finite<double>("f64." + name, output.f64);
   return output;
+}
+
+double CaseReader::number(const char* key, double low, double high) const {
+  const std::string& text = metadata(key);
+  double number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() ||
+      !(number >= low && number <= high)) {
+    fail(ErrorCode::corrupt_file, "{}: metadata \"{}\" is {}, expected a number from {} to {}",
+         path(), key, quoted(text), low, high);
+  }
+  return number;
 }
 
 int CaseReader::whole_number(const char* key, int low, int high) const {

@@ -45,6 +45,7 @@ class CaseReader {
   const std::string* find_metadata(const char* key) const { return file_.metadata(key); }
   const std::string& metadata(const char* key) const;
   int whole_number(const char* key, int low, int high) const;
+  double number(const char* key, double low, double high) const;
   bool boolean(const char* key) const;
 
  private:

@@ -12,6 +12,8 @@ namespace toto::validate {
 
 double storage_share(DType dtype) {
   switch (dtype) {
+    case DType::f16:
+      return 0.0025;  // rounds eight times finer than bf16
     case DType::bf16:
       return 0.02;
     case DType::int8:
@@ -31,7 +33,7 @@ EngineOptions engine_for(EngineOptions engine, Mode mode) {
 void require_optimised_dtype(DType dtype) {
   if (dtype != DType::f64) return;
   fail(ErrorCode::invalid_argument,
-       "dtype is f64, which only reference mode has; expected f32, bf16 or int8");
+       "dtype is f64, which only reference mode has; expected f32, f16, bf16 or int8");
 }
 
 Series make_series(std::string id, int num_variates, int length, std::uint64_t seed) {

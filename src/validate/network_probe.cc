@@ -77,7 +77,8 @@ NetworkProbe probe_network(Runner& runner, const Series& series) {
   const int patch = runner.model().facts.patch;
   const auto length = static_cast<int>(series.length());
   const Series other = make_series("another series", 1, length, 0);
-  NetworkProbe probe{.first = runner.trace(series, patch), .second = runner.trace(other, patch)};
+  NetworkProbe probe{.first = runner.trace(series, {.horizon = patch}),
+                     .second = runner.trace(other, {.horizon = patch})};
   const ForecastOptions exact{.horizon = patch,
                               .quantiles = {},
                               .max_context = length,

@@ -13,7 +13,9 @@ class EngineRunner final : public Runner {
   EngineRunner(const std::string& folder, const EngineOptions& options)
       : engine_(Engine::load(folder, options)) {}
 
-  Trace trace(const Series& series, int horizon) override { return engine_.trace(series, horizon); }
+  Trace trace(const Series& series, const ForecastOptions& options) override {
+    return engine_.trace(series, options);
+  }
   std::vector<Forecast> forecast(std::span<const Series> batch,
                                  const ForecastOptions& options) override {
     return engine_.forecast(batch, options);

@@ -16,7 +16,7 @@ namespace toto::validate {
 class Runner {
  public:
   virtual ~Runner() = default;
-  virtual Trace trace(const Series& series, int horizon) = 0;
+  virtual Trace trace(const Series& series, const ForecastOptions& options) = 0;
   // Thread safe.
   virtual std::vector<Forecast> forecast(std::span<const Series> batch,
                                          const ForecastOptions& options) = 0;

@@ -77,6 +77,7 @@ double bytes_per_weight(DType dtype) {
       return 8;
     case DType::f32:
       return 4;
+    case DType::f16:
     case DType::bf16:
       return 2;
     case DType::int8:
@@ -230,8 +231,8 @@ void add_measure_jobs(const MeasurePlan& plan, const std::shared_ptr<ProductionR
     add([i](MeasuredEngine& now, ProductionRun& result) {
       const ProductionCase& item = (*now.plan.cases)[i];
       TracedCase& answer = result.answers.emplace_back();
-      answer.complaint =
-          complaint_of([&] { answer.trace = now.runner->trace(item.series, item.horizon); });
+      answer.complaint = complaint_of(
+          [&] { answer.trace = now.runner->trace(item.series, {.horizon = item.horizon}); });
     });
   }
   if (plan.extent == MeasureExtent::everything) {

@@ -134,8 +134,8 @@ class Production {
     engine.dtype = DType::f64;
     engine.use_kv_cache = false;
     const ProductionCase& item = (*cases_)[cases_of(ProductionSubject::autoregressive)[0]];
-    const Trace trace =
-        options_.load(options_.model, engine)->trace(item.series, kUncachedPatches * patch_);
+    const Trace trace = options_.load(options_.model, engine)
+                            ->trace(item.series, {.horizon = kUncachedPatches * patch_});
     const std::span<const double> path = path_of(trace);
     uncached_.assign(path.begin(), path.end());
   }

@@ -67,6 +67,23 @@ TEST_F(Elementary, ExpAtTheEdges) {
   EXPECT_GT(elementary::exp(-745.0), 0.0);  // a denormal
 }
 
+TEST_F(Elementary, HyperbolicSineAndItsInverseAreWithinFourUlp) {
+  double worst = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    const double tiny = uniform(-1, 1) * std::ldexp(1.0, -static_cast<int>(engine_() % 60));
+    const double x = i % 3 == 0 ? uniform(-710, 710) : i % 3 == 1 ? uniform(-3, 3) : tiny;
+    const double y = i % 3 == 0 ? tiny * 1e150 : x;
+    worst = std::max(worst, ulps(elementary::sinh(x), std::sinh(static_cast<long double>(x))));
+    worst = std::max(worst, ulps(elementary::asinh(y), std::asinh(static_cast<long double>(y))));
+  }
+  EXPECT_LT(worst, 4);
+  EXPECT_EQ(elementary::sinh(0.0), 0.0);
+  EXPECT_EQ(elementary::asinh(0.0), 0.0);
+  EXPECT_EQ(elementary::sinh(711.0), kInfinity);
+  EXPECT_EQ(elementary::sinh(-kInfinity), -kInfinity);
+  EXPECT_TRUE(std::isnan(elementary::sinh(kNan)));
+}
+
 TEST_F(Elementary, Expm1IsWithinThreeUlp) {
   double worst = 0;
   for (int i = 0; i < kRounds; ++i) {

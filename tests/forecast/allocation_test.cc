@@ -55,6 +55,32 @@ TEST(Allocation, ARepeatedForecastAllocatesNothing) {
   }
 }
 
+TEST(Allocation, ARepeatedForecastOfQuantilesAllocatesNothing) {
+  const std::string model = TOTO_SOURCE_DIR "/tests/golden/toto2_three_variates";
+  for (const Mode mode : {Mode::standard, Mode::reduce_overhead, Mode::max_autotune}) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const Engine engine = Engine::load(model, {.mode = mode, .dtype = dtype, .threads = 2});
+      std::vector<Series> batch = {walk(1, 100), walk(2, 37, 3), walk(3, 1000, 2)};
+      for (std::size_t t = 10; t < 40; ++t) batch[0].values[t] = NAN;
+      batch[2].num_exogenous = 1;
+      batch[2].future_exogenous.assign(50, 3.0f);
+      for (const int block : {0, 16}) {
+        ForecastOptions options;
+        options.horizon = 50;
+        options.block = block;
+        std::vector<Forecast> out;
+        engine.forecast_into(batch, options, out);
+        const std::vector<float> expected = out[1].mean;
+        for (Series& series : batch) series.values[0] += 1;  // other numbers, the same shapes
+        const long before = allocations.load();
+        engine.forecast_into(batch, options, out);
+        EXPECT_EQ(allocations.load() - before, 0);
+        EXPECT_NE(out[1].mean, expected);
+      }
+    }
+  }
+}
+
 TEST(Allocation, AnyAllocationMayFailWhileLoading) {
   const TemporaryFolder folder;
   Toto1Config config = small_config();

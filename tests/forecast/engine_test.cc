@@ -275,10 +275,11 @@ TEST(EngineAgreement, DefaultFollowsReferenceOnRandomConfigs) {
     series.group_ids.resize(series.num_variates);
     for (auto& id : series.group_ids) id = pick({0, 0, 1});
     const int horizon = pick({1, 7, 30});
-    const Trace expected =
-        Engine::load(model, {.mode = Mode::reference, .dtype = DType::f64}).trace(series, horizon);
-    const Trace result = Engine::load(model).trace(series, horizon);
-    const Trace plain = Engine::load(model, {.mode = Mode::reference}).trace(series, horizon);
+    const Trace expected = Engine::load(model, {.mode = Mode::reference, .dtype = DType::f64})
+                               .trace(series, {.horizon = horizon});
+    const Trace result = Engine::load(model).trace(series, {.horizon = horizon});
+    const Trace plain =
+        Engine::load(model, {.mode = Mode::reference}).trace(series, {.horizon = horizon});
     const auto compare = [&](const std::vector<double>& a, const std::vector<double>& b,
                              const char* what) {
       ASSERT_EQ(a.size(), b.size());
@@ -577,7 +578,7 @@ TEST_F(EngineTest, MeanDecodingFollowsOnePath) {
   const Series series = walk(31, 64);
   const Forecast forecast = engine.forecast(series, options);
   EXPECT_EQ(forecast.num_samples, 0);
-  const Trace trace = engine.trace(series, 30);
+  const Trace trace = engine.trace(series, {.horizon = 30});
   for (int t = 0; t < 30; ++t)
     EXPECT_EQ(forecast.mean[t], static_cast<float>(values_of(trace, "mean")[t]));
   options.num_samples = 5;

@@ -46,10 +46,11 @@ std::vector<const Kernels*> vector_kernels() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 8) return 0;
   Bytes bytes(data, size);
-  constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8};
-  constexpr Epilogue kEpilogues[] = {Epilogue::store, Epilogue::add, Epilogue::gate};
-  const DType type = kTypes[bytes.below(3)];
-  const Epilogue epilogue = kEpilogues[bytes.below(3)];
+  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+  constexpr Epilogue kEpilogues[] = {Epilogue::store, Epilogue::add, Epilogue::silu,
+                                     Epilogue::gate};
+  const DType type = kTypes[bytes.below(4)];
+  const Epilogue epilogue = kEpilogues[bytes.below(4)];
   const int rows = 1 + bytes.below(20), depth = 1 + bytes.below(300), panels = 1 + bytes.below(2);
 
   PackedLinear linear = declare_packed(depth, panels * kPanel, type);

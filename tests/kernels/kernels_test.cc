@@ -107,7 +107,9 @@ struct GemmData {
       }
       kernels.gemm_int8(args);
     } else {
-      (shape.type == DType::bf16 ? kernels.gemm_bf16 : kernels.gemm)(args);
+      (shape.type == DType::f16    ? kernels.gemm_f16
+       : shape.type == DType::bf16 ? kernels.gemm_bf16
+                                   : kernels.gemm)(args);
     }
     return result;
   }
@@ -116,14 +118,15 @@ struct GemmData {
   PackedLinear linear;
 };
 
-constexpr DType kWeightTypes[] = {DType::f32, DType::bf16, DType::int8};
+constexpr DType kWeightTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
 
 TEST(Kernels, GemmAgreesOnEveryIsa) {
   const Kernels& plain = kernels_for(Isa::reference);
   unsigned seed = 0;
   for (const DType type : kWeightTypes) {
     SCOPED_TRACE(name_of(type));
-    for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate}) {
+    for (const Epilogue epilogue :
+         {Epilogue::store, Epilogue::add, Epilogue::silu, Epilogue::gate}) {
       for (const int rows : {1, 2, 3, 5, 6, 7, 11, 12, 13, 25, 97, 193}) {  // blocks hold 96
         for (const int depth : {1, 7, 64, 65, 128, 129, 200, 600}) {        // chunks hold 128
           if (rows > 25 && depth > 129) continue;
@@ -205,7 +208,8 @@ TEST(Kernels, GemmIsAccurate) {
   const struct {
     DType type;
     double bound;
-  } cases[] = {{DType::f32, 1.5e-7}, {DType::bf16, 2.5e-3}, {DType::int8, 9e-3}};
+  } cases[] = {
+      {DType::f32, 1.5e-7}, {DType::f16, 3e-4}, {DType::bf16, 2.5e-3}, {DType::int8, 9e-3}};
   for (const auto& [type, bound] : cases) {
     const GemmData data({4, 3072, 1, Epilogue::store, type}, 7);
     const std::vector<float> y = data.run(kernels_for(best_isa()), 0, 4);

@@ -32,7 +32,8 @@ class LinearNetwork final : public Network {
   LinearNetwork(const ModelShape& shape, const LinearWeights& weights)
       : Network(shape), patch_(shape.patch), weights_(weights.arrays) {}
 
-  ScalerState read_context(std::span<float> rows, std::span<const std::uint8_t> mask, double* loc,
+  ScalerState read_context(std::span<float> rows, std::span<const std::uint8_t> mask,
+                           const ContextReading&, double* loc,
                            double* scale) const noexcept override {
     ScalerState state;
     for (std::size_t t = 0; t < mask.size(); t += patch_) {
@@ -76,7 +77,7 @@ class LinearNetwork final : public Network {
       }
     }
   }
-  StepDistribution step(const float* head, int step, double loc, double scale,
+  StepDistribution step(const float* head, int step, double loc, double scale, ForecastRange,
                         std::span<double> memory) const noexcept override {
     return step_of(head + step * kNumLevels, loc, scale, memory);
   }

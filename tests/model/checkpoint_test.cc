@@ -279,7 +279,9 @@ TEST_F(CheckpointTest, MadeModelsAreReproducible) {
 TEST_F(CheckpointTest, RotaryTurnsAreThoseOfTheReference) {
   for (const int head_dim : {2, 8, 10, 16, 64, 128}) {
     std::vector<float> factors(4 * head_dim);
-    const Rotary rotary(head_dim);
+    const Rotary rotary({.dims = head_dim,
+                         .query_factor = 1 / std::sqrt(double(head_dim)),
+                         .float32_tables = true});
     for (const int position : {0, 1, 7, 300}) {
       rotary.factors(position, position, factors.data());
       for (int d = 0; d < head_dim; ++d) {

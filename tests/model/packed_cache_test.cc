@@ -63,7 +63,7 @@ class PackedCacheTest : public ::testing::Test {
     loaded.warnings = engine.model().warnings;
     loaded.sha256 = engine.model().weights_sha256;
     loaded.weight_bytes = engine.model().weight_bytes;
-    loaded.trace = engine.trace(walk(3, 60, 2), 20);
+    loaded.trace = engine.trace(walk(3, 60, 2), {.horizon = 20});
     return loaded;
   }
   Loaded load(DType dtype = DType::f32) const { return load(model_, with_cache(dtype)); }
@@ -353,13 +353,13 @@ TEST_F(PackedCacheTest, AnEntryMayBeRemovedWhileInUse) {
   load();
   const Series series = walk(3, 60, 2);
   const Engine engine = Engine::load(model_, with_cache());
-  const std::vector<double> expected = values_of(engine.trace(series, 20), "mean");
+  const std::vector<double> expected = values_of(engine.trace(series, {.horizon = 20}), "mean");
   fs::remove(entry());
-  EXPECT_EQ(values_of(engine.trace(series, 20), "mean"), expected);
+  EXPECT_EQ(values_of(engine.trace(series, {.horizon = 20}), "mean"), expected);
   load();
   fs::last_write_time(model_ + "/model.safetensors", fs::file_time_type::clock::now());
   load();
-  EXPECT_EQ(values_of(engine.trace(series, 20), "mean"), expected);
+  EXPECT_EQ(values_of(engine.trace(series, {.horizon = 20}), "mean"), expected);
 }
 
 // ------------------------------------------------------------------------------------ the folder

@@ -18,8 +18,6 @@ constexpr std::string_view kStdMeanScaler = "<class 'model.scaler.StdMeanScaler'
 constexpr std::string_view kMixtureHead = "<class 'model.distribution.MixtureOfStudentTsOutput'>";
 constexpr std::string_view kStudentTHead = "<class 'model.distribution.StudentTOutput'>";
 
-constexpr std::int64_t kMaxParameters = 20'000'000'000;
-
 Toto1Scaler read_scaler(const ConfigReader& reader) {
   const std::string& name = reader.text(reader.required("scaler_cls"), "scaler_cls");
   if (name == kPatchScaler) return Toto1Scaler::causal_patch_std_mean;

@@ -23,7 +23,9 @@ Toto1Network::Toto1Network(const Toto1Config& config, const ModelShape& shape, D
       type_(type),
       kernels_(kernels),
       pool_(pool),
-      rotary_(config_.head_dim()),
+      rotary_({.dims = config_.head_dim(),
+               .query_factor = 1 / std::sqrt(static_cast<double>(config_.head_dim())),
+               .float32_tables = true}),
       embed_stride_(embed_stride(config_)),
       weights_(weights) {
   for (int i = 0; i < config_.num_layers; ++i) {
@@ -32,7 +34,8 @@ Toto1Network::Toto1Network(const Toto1Config& config, const ModelShape& shape, D
 }
 
 ScalerState Toto1Network::read_context(std::span<float> rows, std::span<const std::uint8_t> mask,
-                                       double* loc, double* scale) const noexcept {
+                                       const ContextReading& /*reading*/, double* loc,
+                                       double* scale) const noexcept {
   return scale_context(config_, rows, mask, loc, scale);
 }
 
@@ -48,6 +51,7 @@ void Toto1Network::position_factors(int position, int last, int first_last,
 }
 
 StepDistribution Toto1Network::step(const float* head, int step, double loc, double scale,
+                                    ForecastRange /*range*/,
                                     std::span<double> memory) const noexcept {
   const std::size_t at = std::size_t(step) * config_.params_per_step();
   return StepDistribution(

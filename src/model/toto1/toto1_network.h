@@ -25,7 +25,8 @@ class Toto1Network final : public Network {
   Toto1Network(const Toto1Config& config, const ModelShape& shape, DType type,
                const Toto1Weights& weights, const Kernels& kernels, ThreadPool& pool);
 
-  ScalerState read_context(std::span<float> rows, std::span<const std::uint8_t> mask, double* loc,
+  ScalerState read_context(std::span<float> rows, std::span<const std::uint8_t> mask,
+                           const ContextReading& reading, double* loc,
                            double* scale) const noexcept override;
   void read_patch(ScalerState& state, const float* values, float* row, double* loc,
                   double* scale) const noexcept override;
@@ -37,7 +38,7 @@ class Toto1Network final : public Network {
                            int max_positions) const override;
   // A row of heads is [step][parameter][component]; step() adds the head's bias.
   void forward(const Pass& pass, Workspace& workspace) const noexcept override;
-  StepDistribution step(const float* head, int step, double loc, double scale,
+  StepDistribution step(const float* head, int step, double loc, double scale, ForecastRange range,
                         std::span<double> memory) const noexcept override;
   std::size_t step_doubles() const noexcept override;
   void trace(int num_variates, int outputs, const Workspace& workspace, const double* loc,

@@ -6,12 +6,10 @@
 #include <string>
 
 #include "base/error.h"
+#include "model/plain_math.h"
 
 namespace toto {
 namespace {
-
-// A product of the base size takes seconds for a wide series; cancelling must not wait for it.
-constexpr int kRowsBetweenChecks = 64;
 
 // rope.py and rotary_embedding_torch.py: frequencies and scales are float32 buffers for any dtype
 // of the model, so they are rounded to float first.
@@ -47,35 +45,6 @@ struct PlainRotary {
   std::vector<double> scales;       // [head_dim / 2]
 };
 
-// dst = softmax(scores) . values; `value(i)` is the i-th value vector.
-template <typename T, typename Value>
-void weighted_mean(std::span<double> scores, int head_dim, T* dst, const Value& value) {
-  const double highest = *std::max_element(scores.begin(), scores.end());
-  double total = 0;
-  for (double& score : scores) total += score = std::exp(score - highest);
-  for (int d = 0; d < head_dim; ++d) {
-    double sum = 0;
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      sum += scores[i] * value(static_cast<int>(i))[d];
-    dst[d] = static_cast<T>(sum / total);
-  }
-}
-
-// Eight independent sums, so that an addition does not wait for the previous one.
-template <typename T>
-double dot(const T* a, const T* b, int size) {
-  constexpr int kSums = 8;
-  double sums[kSums] = {};
-  int i = 0;
-  for (; i + kSums <= size; i += kSums) {
-    for (int j = 0; j < kSums; ++j) sums[j] += static_cast<double>(a[i + j]) * b[i + j];
-  }
-  double total = 0;
-  for (; i < size; ++i) total += static_cast<double>(a[i]) * b[i];
-  for (const double sum : sums) total += sum;
-  return total;
-}
-
 }  // namespace
 
 template <typename T>
@@ -107,7 +76,7 @@ Toto1Reference<T>::Toto1Reference(const Toto1Config& config, const Checkpoint& c
     target_label_ = vector("target_variate_label");
     exogenous_label_ = vector("exogenous_variate_label");
     for (std::vector<T>* label : {&target_label_, &exogenous_label_}) {  // fusion.py: F.normalize
-      const double norm = std::sqrt(dot(label->data(), label->data(), config_.embed_dim));
+      const double norm = std::sqrt(plain::dot(label->data(), label->data(), config_.embed_dim));
       for (T& x : *label) x = static_cast<T>(x / std::max(norm, 1e-12));
     }
   }
@@ -129,20 +98,20 @@ Toto1Reference<T>::Toto1Reference(const Toto1Config& config, const Checkpoint& c
   }
 }
 
-// `check` runs every kRowsBetweenChecks rows.
+// `check` runs every plain::kRowsBetweenChecks rows.
 template <typename T>
 std::vector<T> Toto1Reference<T>::apply(const Linear& linear, const std::vector<T>& rows,
                                         ThreadPool& pool,
                                         const std::function<void()>& check) const {
   const int num_rows = static_cast<int>(rows.size() / linear.in);
   std::vector<T> result(std::size_t(num_rows) * linear.out);
-  for (int first = 0; first < num_rows; first += kRowsBetweenChecks) {
+  for (int first = 0; first < num_rows; first += plain::kRowsBetweenChecks) {
     if (check) check();
-    const int last = std::min(num_rows, first + kRowsBetweenChecks);
+    const int last = std::min(num_rows, first + plain::kRowsBetweenChecks);
     pool.run(linear.out, [&](int n, int) {
       const T* weight = linear.weight.data() + std::size_t(n) * linear.in;
       for (int r = first; r < last; ++r) {
-        const double sum = dot(rows.data() + std::size_t(r) * linear.in, weight, linear.in);
+        const double sum = plain::dot(rows.data() + std::size_t(r) * linear.in, weight, linear.in);
         result[std::size_t(r) * linear.out + n] = static_cast<T>(sum + linear.bias[n]);
       }
     });
@@ -156,7 +125,7 @@ std::vector<T> Toto1Reference<T>::normalise(const std::vector<T>& rows,
   const int e = config_.embed_dim;
   std::vector<T> result(rows.size());
   for (std::size_t first = 0; first < rows.size(); first += e) {
-    const double root = std::sqrt(dot(&rows[first], &rows[first], e) / e + 1e-8);
+    const double root = std::sqrt(plain::dot(&rows[first], &rows[first], e) / e + 1e-8);
     for (int i = 0; i < e; ++i)
       result[first + i] = static_cast<T>(rows[first + i] / root * scale[i]);
   }
@@ -215,9 +184,9 @@ std::vector<T> Toto1Reference<T>::time_attention(int index, const std::vector<T>
           return &all[v * per_variate + std::size_t(position) * e + h * hd];
         };
         for (int j = 0; j <= offset + i; ++j) {
-          scores[j] = dot(&queries[at], vector_of(keys, j), hd) / std::sqrt(double(hd));
+          scores[j] = plain::dot(&queries[at], vector_of(keys, j), hd) / std::sqrt(double(hd));
         }
-        weighted_mean(scores, hd, &result[at], [&](int j) { return vector_of(values, j); });
+        plain::weighted_mean(scores, hd, &result[at], [&](int j) { return vector_of(values, j); });
       }
     });
   }
@@ -251,11 +220,11 @@ std::vector<T> Toto1Reference<T>::space_attention(const std::vector<T>& qkv, int
             keys[u * hd + d] = other[e + d * heads + h];
             values[u * hd + d] = other[2 * e + d * heads + h];
           }
-          scores.push_back(dot(query.data(), &keys[u * hd], hd) / std::sqrt(double(hd)));
+          scores.push_back(plain::dot(query.data(), &keys[u * hd], hd) / std::sqrt(double(hd)));
           others.push_back(u);
         }
-        weighted_mean(scores, hd, &result[row * e + h * hd],
-                      [&](int j) { return &values[others[j] * hd]; });
+        plain::weighted_mean(scores, hd, &result[row * e + h * hd],
+                             [&](int j) { return &values[others[j] * hd]; });
       }
     }
   }
