@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "model/architecture.h"
 #include "toto/toto.h"
 
 namespace toto {
