@@ -60,7 +60,7 @@ TEST(NearestName, SuggestsChoices) {
             "unknown mode \"reduce_overhead\"; the choices are reference, default, "
             "reduce-overhead, max-autotune; did you mean reduce-overhead?");
   EXPECT_EQ(sentence(parse_dtype, "fp32"),
-            "unknown dtype \"fp32\"; the choices are f32, f64, bf16, int8; did you mean f32?");
+            "unknown dtype \"fp32\"; the choices are f32, f64, f16, bf16, int8; did you mean f32?");
   EXPECT_TRUE(sentence(parse_isa, "AVX-512").ends_with("; did you mean avx512?"));
   EXPECT_TRUE(sentence(parse_isa, "sse").ends_with("auto, reference, avx2, avx512"));
   EXPECT_TRUE(sentence(parse_missing, "fill").ends_with("; did you mean ffill?"));

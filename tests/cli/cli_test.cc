@@ -100,7 +100,7 @@ TEST_F(SettingsTest, WrongVariablesAreNamed) {
   expect_wrong({{"TOTO_THREADS", "many"}}, "\"many\", expected a whole number from 1");
   expect_wrong({{"TOTO_THREADS", "0"}}, "expected a whole number from 1");
   expect_wrong({{"TOTO_ISA", "sse"}}, "auto, reference, avx2, avx512");
-  expect_wrong({{"TOTO_DTYPE", "float"}}, "f32, f64, bf16, int8");
+  expect_wrong({{"TOTO_DTYPE", "float"}}, "f32, f64, f16, bf16, int8");
   expect_wrong({{"TOTO_SEED", "-1"}}, "expected a whole number from 0");
   expect_wrong({{"TOTO_NUM_SAMPLES", "1000000000"}}, "from 1 to 1000000");
   expect_wrong({{"TOTO_AGGREGATION_SPEC", "best"}}, "trimmed_mean_P");
