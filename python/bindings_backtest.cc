@@ -63,12 +63,10 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
     for (const BarTable& table : tables) spec.data.push_back(std::get<0>(table));
     const auto prepared = backtest::prepare(std::move(spec), bars_of(files, tables));
     prepared.require_symbols();
-    const std::string& cache = engine.options().cache.folder;
-    const backtest::BacktestRun run =
-        backtest::run(prepared, engine, engine.model().name,
-                      {.cancelled = std::move(cancelled),
-                       .cache_folder = cache.empty() ? "" : cache + "/forecasts",
-                       .report = report});
+    const backtest::BacktestRun run = backtest::run(prepared, engine, engine.model().name,
+                                                    {.cancelled = std::move(cancelled),
+                                                     .cache_folder = engine.options().cache.folder,
+                                                     .report = report});
     run.require_proof();
     warnings = prepared.warnings();
     warnings.insert(warnings.end(), run.warnings.begin(), run.warnings.end());

@@ -16,7 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "io/atomic_file.h"
+#include "io/file_set.h"
 
 namespace toto::cli {
 namespace {
@@ -138,17 +138,24 @@ backtest::RunHooks hooks_of(const BacktestRequest& request) {
         std::make_shared<Progress>(std::string(job), std::string(unit), request.progress);
     return [progress](std::size_t done, std::size_t total) { progress->update(done, total); };
   };
-  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir + "/forecasts";
+  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir;
   return hooks;
 }
 
+// All files of the run, and where --json says. results.json is the last: with it the run is
+// complete.
 void write_all(const BacktestRequest& request, const backtest::BacktestRun& run) {
   InterruptGuard::check();
+  io::FileSet files;
+  const bool json = request.json && request.json != "-";
+  if (json) files.add(*request.json, run.results_json);
   for (const backtest::RunFile& item : backtest::run_files()) {
-    io::AtomicFile file(path_of(request, item.name));
-    item.write(run, [&file](std::string_view text) { file.write(text); });
-    file.commit();
+    files.add(path_of(request, item.name),
+              [&](const io::FileSet::Sink& sink) { item.write(run, sink); });
   }
+  InterruptGuard::check();
+  files.commit();
+  if (json) print_line(fmt::format("written: {}", *request.json));
 }
 
 int run(const BacktestRequest& request) {
@@ -166,14 +173,15 @@ int run(const BacktestRequest& request) {
       backtest::run(prepared, loaded.engine, loaded.model.name, hooks_of(request));
   print_warnings(run.warnings);
   write_all(request, run);
-  publish(request.json, run.results_json,
-          fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
-                      "returns.csv, report.html\n",
-                      tables(run.results), run.work, backtest::lookahead_sentence(run.lookahead),
-                      one_line(request.output_dir)));
+  write_stdout(
+      request.json == "-"
+          ? run.results_json
+          : fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
+                        "returns.csv, report.html\n",
+                        tables(run.results), run.work, backtest::lookahead_sentence(run.lookahead),
+                        one_line(request.output_dir)));
   if (!run.lookahead.passed()) {
-    print_line(
-        fmt::format("error: the no-lookahead proof failed: {}", run.lookahead.first_difference));
+    print_line(fmt::format("error: {}", run.lookahead.failure()));
     return 1;
   }
   if (!prepared.plan.skipped.empty()) {

@@ -208,6 +208,7 @@ std::string detail(const ReportInput& input, const SymbolResult& result) {
 }  // namespace
 
 std::string lookahead_sentence(const LookaheadCheck& check) {
+  if (check.kept_forecast_differs) return fmt::format("WRONG FORECASTS: {}.", check.failure());
   if (!check.passed()) {
     return fmt::format("LOOKAHEAD: {} of {} decisions changed when later rows changed; {}.",
                        check.num_different, check.num_checked, check.first_difference);

@@ -47,7 +47,7 @@ class BacktestRunner {
                               : ForecastCache(hooks_.cache_folder, cache_setting(engine_, options));
     EngineSource source(engine_, options, cache);
     auto forecasts = forecast_all(plan.symbols, source);
-    if (!cache.problem().empty()) run_.warnings.push_back(cache.problem());
+    run_.warnings.insert(run_.warnings.end(), cache.warnings().begin(), cache.warnings().end());
     run_.num_forecasts += source.num_computed();
     if (run_.work.empty()) run_.work = described_work(source);
     return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
@@ -101,7 +101,7 @@ void PreparedBacktest::require_symbols() const {
 
 void BacktestRun::require_proof() const {
   if (lookahead.passed()) return;
-  fail(ErrorCode::internal, "the no-lookahead proof failed: {}", lookahead.first_difference);
+  fail(ErrorCode::internal, "{}", lookahead.failure());
 }
 
 PreparedBacktest prepare(BacktestSpec spec, std::vector<tables::Bars> bars,
