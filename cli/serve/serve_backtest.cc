@@ -16,6 +16,7 @@ std::vector<tables::Bars> read_symbols(const io::Json& value) {
   std::vector<tables::Bars> all;
   std::set<std::string> symbols;
   for (const io::Json::Member& member : value.object) {
+    server::check_name(member.first, "a symbol of csv");
     const std::string text = server::text_of(member.second, check.where(member.first));
     io::MemorySource source(text);
     for (tables::Bars& bars : tables::read_bars(source, check.where(member.first), member.first)) {
