@@ -50,8 +50,9 @@ int analyze_log(const AnalyzeLogFlags& flags) {
   const compile_log::LogAnalysis analysis = read_log(flags);
   const std::string name = flags.log == "-" ? "standard input" : one_line(flags.log);
   const std::string markdown = compile_log::markdown_text(analysis, name);
-  if (flags.output && flags.output != "-") write_result(*flags.output, markdown);
-  publish(flags.json, compile_log::json_text(analysis),
+  ResultFiles files;
+  if (flags.output && flags.output != "-") files.add(*flags.output, markdown);
+  publish(files, flags.json, compile_log::json_text(analysis),
           flags.output == "-" ? markdown : compile_log::table_text(analysis, name));
   if (analysis.evidence()) return 0;
   print_line(fmt::format("error: {}: {}", name, compile_log::summary_of(analysis)));

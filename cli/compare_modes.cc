@@ -82,11 +82,11 @@ int compare(const CompareModesFlags& flags) {
   const validate::CompareReport report = run_with_progress(
       "compare-modes", "forecasts", flags.progress, options, validate::compare_modes);
   print_warnings(report.warnings);
+  ResultFiles files;
   for (const std::string& file : flags.reports) {
-    write_result(file,
-                 is_page(file) ? validate::page_html(report) : validate::markdown_text(report));
+    files.add(file, is_page(file) ? validate::page_html(report) : validate::markdown_text(report));
   }
-  publish(flags.json, validate::json_text(report), validate::table_text(report));
+  publish(files, flags.json, validate::json_text(report), validate::table_text(report));
   return report.passed() ? 0 : 1;
 }
 

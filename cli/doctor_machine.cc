@@ -152,6 +152,34 @@ Check check_temporary_folder() {
           .advice = kAdvice};
 }
 
+// Who else could exchange or remove what the cache folder and its subfolders hold. Another user's
+// bytes are never used (io::CacheFile), but the cache is then of no use.
+std::vector<std::string> cache_folder_problems(const std::string& cache_dir) {
+  std::vector<std::string> problems;
+  const auto look = [&](const std::string& path, bool may_be_link) {
+    struct stat status{};
+    const bool known =
+        (may_be_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status)) == 0;
+    if (!known) return;
+    if (S_ISLNK(status.st_mode)) {
+      problems.push_back(fmt::format("{} is a symbolic link and not used: remove it", path));
+      return;
+    }
+    if (status.st_uid != ::geteuid()) {
+      problems.push_back(
+          fmt::format("{} belongs to user {}: choose a folder of your own", path, status.st_uid));
+    }
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0) {
+      problems.push_back(fmt::format("other users may write to it: `chmod go-w {}`", path));
+    }
+  };
+  look(cache_dir, true);
+  for (const char* name : {"weights", "schedules", "forecasts"}) {
+    look(cache_dir + "/" + name, false);
+  }
+  return problems;
+}
+
 // Packed weights only make the next start faster.
 Check check_cache_folder(const Settings& settings) {
   constexpr const char* kAdvice = "set TOTO_CACHE_DIR to a folder that can be written";
@@ -168,6 +196,7 @@ Check check_cache_folder(const Settings& settings) {
   if (settings.no_cache) {
     check.value += fmt::format(", ignored because of {}", settings.origin("no_cache"));
   }
+  std::error_code error;
   const auto warn = [&](const std::string& advice) {
     check.status = Status::warn;
     check.advice += fmt::format("{}{}", check.advice.empty() ? "" : "; ", advice);
@@ -182,13 +211,9 @@ Check check_cache_folder(const Settings& settings) {
     check.value += fmt::format(", {:.1f} MB of it not compared with their checksums",
                                static_cast<double>(found.unread_bytes) / 1e6);
   }
-  struct stat status{};
-  if (::stat(settings.cache_dir.c_str(), &status) == 0) {
-    if ((status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0) {
-      warn(fmt::format("every user may write to it: `chmod o-w {}`", settings.cache_dir));
-    }
+  for (const std::string& problem : cache_folder_problems(settings.cache_dir)) warn(problem);
+  if (fs::exists(settings.cache_dir, error)) {
     constexpr double kEnoughMb = 1000;  // the packed weights of a base-size model are 473
-    std::error_code error;
     const fs::space_info space = fs::space(settings.cache_dir, error);
     if (!error) {
       const double free = static_cast<double>(space.available) / 1e6;

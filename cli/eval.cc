@@ -183,29 +183,29 @@ std::string page_of(const eval::EvalReport& report, const Charts& charts) {
   return eval::page_html(report, figures);
 }
 
-void write_plots(const std::string& folder, const eval::EvalReport& report, const Charts& charts) {
+void add_plots(ResultFiles& files, const std::string& folder, const eval::EvalReport& report,
+               const Charts& charts) {
   for (std::size_t i = 0; i < charts.size(); ++i) {
     for (const auto& [label, chart] : charts[i]) {
-      write_result(plot_path(folder, report.datasets[i].name, label), report::fan_chart_svg(chart));
+      files.add(plot_path(folder, report.datasets[i].name, label), report::fan_chart_svg(chart));
     }
   }
 }
 
 void write_results(const EvalFlags& flags, eval::EvalReport report, const Charts& charts) {
   report.warnings = {printed_warnings().begin(), printed_warnings().end()};
-  if (flags.report) write_result(*flags.report, page_of(report, charts));
-  if (flags.plots) write_plots(*flags.plots, report, charts);
+  ResultFiles files;
+  if (flags.report) files.add(*flags.report, page_of(report, charts));
+  if (flags.plots) add_plots(files, *flags.plots, report, charts);
+  if (flags.json && flags.json != "-") {
+    files.add(*flags.json, [&](const io::FileSet::Sink& sink) { eval::write_json(report, sink); });
+  }
+  files.commit();
   if (flags.json == "-") {
     eval::write_json(report, write_stdout);
-    return;
+  } else {
+    write_stdout(eval::table_text(report));
   }
-  if (flags.json) {
-    io::AtomicFile file(*flags.json);
-    eval::write_json(report, [&file](std::string_view text) { file.write(text); });
-    file.commit();
-    print_written(*flags.json);
-  }
-  write_stdout(eval::table_text(report));
 }
 
 // By default business days have a weekly season. For prices, seasonal naive would then be last

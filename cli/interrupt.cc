@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "io/atomic_file.h"
 
 namespace toto::cli {
 namespace {
@@ -30,9 +31,15 @@ void set_handler(void (*handler)(int), int flags) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() { set_handler(remember_interrupt, SA_RESETHAND | SA_RESTART); }
+InterruptGuard::InterruptGuard() {
+  io::watch_interrupts(interrupted);  // while an output is a pipe without a reader
+  set_handler(remember_interrupt, SA_RESETHAND | SA_RESTART);
+}
 
-InterruptGuard::~InterruptGuard() { set_handler(SIG_DFL, 0); }
+InterruptGuard::~InterruptGuard() {
+  set_handler(SIG_DFL, 0);
+  io::watch_interrupts(nullptr);
+}
 
 bool InterruptGuard::interrupted() noexcept { return was_interrupted.load(); }
 

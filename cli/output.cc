@@ -114,21 +114,32 @@ void check_report_name(const std::string& path,
        alternatives(std::vector<std::string_view>(extensions)));
 }
 
-void print_written(std::string_view path) { print_line(fmt::format("written: {}", path)); }
+void ResultFiles::add(const std::string& path, std::string_view text) {
+  add(path, [text](const io::FileSet::Sink& sink) { sink(text); });
+}
 
-void write_result(const std::string& path, std::string_view text) {
-  io::write_file_atomically(path, text);
-  print_written(path);
+void ResultFiles::add(const std::string& path,
+                      const std::function<void(const io::FileSet::Sink&)>& write) {
+  files_.add(path, write);
+  paths_.push_back(path);
+}
+
+void ResultFiles::commit() {
+  files_.commit();
+  for (const std::string& path : paths_) print_line(fmt::format("written: {}", path));
+}
+
+void publish(ResultFiles& files, const std::optional<std::string>& json_path, std::string_view json,
+             std::string_view text) {
+  if (json_path && json_path != "-") files.add(*json_path, json);
+  files.commit();
+  write_stdout(json_path == "-" ? json : text);
 }
 
 void publish(const std::optional<std::string>& json_path, std::string_view json,
              std::string_view text) {
-  if (json_path == "-") {
-    write_stdout(json);
-    return;
-  }
-  if (json_path) write_result(*json_path, json);
-  write_stdout(text);
+  ResultFiles files;
+  publish(files, json_path, json, text);
 }
 
 }  // namespace toto::cli

@@ -1,11 +1,14 @@
 // Output of the process: results on stdout or in a file, remarks on stderr.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "io/file_set.h"
 
 namespace toto::cli {
 
@@ -34,13 +37,25 @@ void check_outputs(const std::vector<NamedPath>& inputs, const std::vector<Named
 // --report must be a file with one of these extensions: Error(invalid_argument).
 void check_report_name(const std::string& path, std::initializer_list<std::string_view> extensions);
 
-// Atomically; a line on stderr names the file.
-void write_result(const std::string& path, std::string_view text);
-void print_written(std::string_view path);
+// The files of a command's result: all of them appear, or none (io::FileSet). Lines on stderr name
+// them.
+class ResultFiles {
+ public:
+  void add(const std::string& path, std::string_view text);
+  void add(const std::string& path, const std::function<void(const io::FileSet::Sink&)>& write);
+  void commit();
+
+ private:
+  io::FileSet files_;
+  std::vector<std::string> paths_;
+};
 
 // The result of a command that reports: `text` for people on stdout, `json` where --json says, and
 // nothing but JSON on stdout when that is "-".
 void publish(const std::optional<std::string>& json_path, std::string_view json,
+             std::string_view text);
+// Together with other files, which --json follows.
+void publish(ResultFiles& files, const std::optional<std::string>& json_path, std::string_view json,
              std::string_view text);
 
 }  // namespace toto::cli

@@ -78,9 +78,10 @@ int run_stress(const StressOptions& options) {
       fmt::format("stress {}", level), "steps", options.progress, wanted, validate::stress);
   print_warnings(report.warnings);
   const std::string json = validate::json_text(report);
-  write_result(results, json);
-  write_result(readable, validate::markdown_text(report));
-  publish(options.json, json, validate::table_text(report));
+  ResultFiles files;
+  files.add(readable, validate::markdown_text(report));
+  files.add(results, json);
+  publish(files, options.json, json, validate::table_text(report));
   return report.passed() ? 0 : 1;
 }
 

@@ -76,8 +76,9 @@ int verify(const VerifyFlags& flags) {
         "the model {} is untrained: its numbers are computed correctly, but are not forecasts",
         report.model));
   }
-  if (flags.report) write_result(*flags.report, validate::markdown_text(report));
-  publish(flags.json, validate::json_text(report), validate::table_text(report));
+  ResultFiles files;
+  if (flags.report) files.add(*flags.report, validate::markdown_text(report));
+  publish(files, flags.json, validate::json_text(report), validate::table_text(report));
   return report.passed() ? 0 : 1;
 }
 

@@ -66,11 +66,6 @@ backtest::BacktestSpec spec_of(const Engine& engine, const std::vector<std::stri
   return spec;
 }
 
-std::string cache_folder(const Engine& engine) {
-  const std::string& folder = engine.options().cache.folder;
-  return folder.empty() ? "" : folder + "/forecasts";
-}
-
 // `files` are read if there are no tables. `settings` is a JSON object, `model` the caller's name
 // for the model.
 nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files,
@@ -89,7 +84,7 @@ nb::dict backtest_of(EngineHandle& handle, const std::vector<std::string>& files
     prepared.require_symbols();
     const backtest::BacktestRun run = backtest::run(prepared, engine, engine.model().name,
                                                     {.cancelled = std::move(cancelled),
-                                                     .cache_folder = cache_folder(engine),
+                                                     .cache_folder = engine.options().cache.folder,
                                                      .report = report});
     run.require_proof();
     warnings = prepared.warnings();
@@ -121,7 +116,7 @@ std::tuple<std::string, std::vector<std::string>> signal_of(EngineHandle& handle
     prepared.require_symbols();
     backtest::SignalRun run = backtest::run_signal(
         prepared, engine, engine.model().name,
-        {.cancelled = std::move(cancelled), .cache_folder = cache_folder(engine)});
+        {.cancelled = std::move(cancelled), .cache_folder = engine.options().cache.folder});
     json = std::move(run.json);
     warnings = prepared.warnings();
     warnings.insert(warnings.end(), run.warnings.begin(), run.warnings.end());

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "request_head.h"
 
 namespace toto::server {
 namespace {
@@ -19,17 +20,16 @@ bool is_open(std::string_view path) {
   return path == "/health" || path.starts_with("/v2/health/") || path.starts_with("/web/");
 }
 
-// "127.0.0.1:8080" without its port; "[::1]:8080" without brackets too.
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
-
 }  // namespace
 
 bool is_loopback(std::string_view name) {
-  return equal_ignoring_case(name, "localhost") || name == "::1" ||
-         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
+  if (equal_ignoring_case(name, "localhost")) return true;
+  const std::string text(name);
+  in_addr four{};
+  if (::inet_pton(AF_INET, text.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, text.c_str(), &six) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
 
 bool same_text(std::string_view a, std::string_view b) noexcept {
@@ -48,7 +48,12 @@ std::optional<HttpResponse> check_access(const HttpRequest& request, const Acces
     return error_response(
         400, fmt::format("the request has {} Host headers, expected one", request.count("Host")));
   }
-  if (rules.loopback && !is_loopback(host_name(host))) {
+  const std::optional<std::string_view> name = host_name(host);
+  if (!name) {
+    return error_response(
+        400, fmt::format("Host is {}, expected a name or address and maybe a port", quoted(host)));
+  }
+  if (rules.loopback && !is_loopback(*name)) {
     return error_response(403, fmt::format("Host is {}, expected localhost: this server is bound "
                                            "to loopback",
                                            quoted(host)));

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "body_reader.h"
 #include "handlers.h"
+#include "random_id.h"
 #include "service_state.h"
 
 namespace toto::server {
@@ -57,10 +58,17 @@ void post_job(const HttpCallPtr& call, const std::function<void(const io::Json& 
 
 }  // namespace
 
-void BacktestReports::add(std::string id, std::string html) {
+bool BacktestReports::add(std::string id, std::string html) {
+  if (html.size() > kMaxBytes) return false;
+  std::list<std::pair<std::string, std::string>> dropped;  // freed after the lock
   const std::lock_guard lock(mutex_);
+  bytes_ += html.size();
   reports_.emplace_back(std::move(id), std::move(html));
-  if (reports_.size() > kMost) reports_.pop_front();
+  while (reports_.size() > kMost || bytes_ > kMaxBytes) {
+    bytes_ -= reports_.front().second.size();
+    dropped.splice(dropped.end(), reports_, reports_.begin());
+  }
+  return true;
 }
 
 std::optional<std::string> BacktestReports::find(std::string_view id) const {
@@ -77,11 +85,12 @@ void post_backtest(const HttpCallPtr& call) {
   }
   post_job(call, [call](const io::Json& body) {
     BacktestFiles files = run_on_twin(*call, body, call->service.options.backtest);
-    // Unique: backtests run one at a time, and take longer than a tick of the clock.
-    const std::string id = fmt::format("{}", Clock::now().time_since_epoch().count());
-    call->service.reports.add(id, std::move(files.report_html));
-    call->send({.body = std::move(files.results_json),
-                .headers = {{"Location", fmt::format("/v1/backtest/{}/report", id)}}});
+    const std::string id = random_id();
+    HttpResponse response{.body = std::move(files.results_json)};
+    if (call->service.reports.add(id, std::move(files.report_html))) {
+      response.headers.push_back({"Location", fmt::format("/v1/backtest/{}/report", id)});
+    }
+    call->send(std::move(response));
   });
 }
 
@@ -99,8 +108,8 @@ void get_backtest_report(const HttpCallPtr& call) {
   const std::string& id = call->path_values[0];
   const std::optional<std::string> html = call->service.reports.find(id);
   if (!html) {
-    fail(ErrorCode::not_found, "there is no report {}; the last {} are kept", quoted(id),
-         BacktestReports::kMost);
+    fail(ErrorCode::not_found, "there is no report {}; the last {} are kept, {} MB together",
+         quoted(id), BacktestReports::kMost, BacktestReports::kMaxBytes / 1'000'000);
   }
   call->send(page("report.html", *html, call->service.options.report_sources));
 }

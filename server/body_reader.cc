@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "base/process_memory.h"
+#include "base/text.h"
 #include "decompress.h"
 #include "memory_budget.h"
+#include "request_head.h"
 #include "service_state.h"
 
 namespace toto::server {
@@ -18,8 +20,8 @@ enum class BodyState { ready, too_large_here, refused };
 
 // Replaces the body by its decompressed form; a refusal has been answered.
 BodyState decompress_body(HttpCall& call) {
-  const std::string_view encoding = call.request.header("Content-Encoding");
-  if (call.is_decompressed || encoding.empty()) return BodyState::ready;
+  const std::vector<std::string> codings = content_codings(call.request);
+  if (call.is_decompressed || codings.empty()) return BodyState::ready;
   const std::size_t most_here = reader_limits(call.reader).body;
   const std::size_t most = call.service.options.limits.max_body;
   MemoryShare* const memory = call.request.memory.get();
@@ -29,21 +31,30 @@ BodyState decompress_body(HttpCall& call) {
     call.send(error_response(status, sentence));
     state = BodyState::refused;
   };
-  std::optional<std::string> body = decompress(call.request.body, encoding, [&](std::size_t bytes) {
-    call.check_wanted();
-    if (bytes > most - taken) {
-      refuse(413, fmt::format("the decompressed body is larger than {} bytes; send fewer "
-                              "series per request",
-                              most));
-    } else if (bytes > most_here - taken) {
-      state = BodyState::too_large_here;
-    } else if (memory != nullptr && !memory->take(bytes)) {
-      refuse(503, kTooManyBodies);
-    } else {
-      taken += bytes;
-    }
-    return state == BodyState::ready;
-  });
+  if (codings.size() > 1 || !is_known_coding(codings.front())) {
+    HttpResponse refusal = error_response(
+        415, fmt::format("Content-Encoding is {}, expected one of gzip, deflate and zstd",
+                         quoted(fmt::format("{}", fmt::join(codings, ", ")))));
+    refusal.headers.push_back({"Accept-Encoding", "gzip, deflate, zstd"});
+    call.send(std::move(refusal));
+    return BodyState::refused;
+  }
+  std::optional<std::string> body =
+      decompress(call.request.body, codings.front(), [&](std::size_t bytes) {
+        call.check_wanted();
+        if (bytes > most - taken) {
+          refuse(413, fmt::format("the decompressed body is larger than {} bytes; send fewer "
+                                  "series per request",
+                                  most));
+        } else if (bytes > most_here - taken) {
+          state = BodyState::too_large_here;
+        } else if (memory != nullptr && !memory->take(bytes)) {
+          refuse(503, kTooManyBodies);
+        } else {
+          taken += bytes;
+        }
+        return state == BodyState::ready;
+      });
   if (body) {
     call.request.body = std::move(*body);
     call.is_decompressed = true;
@@ -84,7 +95,7 @@ void read_here(const HttpCallPtr& call, const ParseBody& parse) {
 
 void read_body(const HttpCallPtr& call, const ParseBody& parse) {
   const std::size_t bytes = call->request.body.size();
-  const bool plain = call->request.header("Content-Encoding").empty();
+  const bool plain = content_codings(call->request).empty();
   if (bytes > reader_limits(ReaderThread::small_bodies).body) {
     return read_on(ReaderThread::large_bodies, call, parse);
   }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "request_head.h"
 
 namespace toto::server {
 namespace {
@@ -217,23 +218,76 @@ class Connection final : public ConnectionBase {
     parser_->get().body().memory = memory_.get();
     request_ = {};
     request_.peer = peer_;
-    if (buffer_.size() > 0) return read_header();  // pipelined
+    scanned_ = skipped_ = 0;
+    num_checks_ = 0;
+    if (buffer_.size() > 0) return begin_request();  // pipelined
     enter(ConnectionState::idle,
           shared_.draining ? shared_.options.drain_grace : shared_.options.idle_timeout);
     stream_.async_read_some(buffer_.prepare(4096), [self = self()](Code error, std::size_t size) {
       if (error) return;
       self->buffer_.commit(size);
+      self->begin_request();
+    });
+  }
+
+  void begin_request() {
+    request_.received = Clock::now();
+    enter(ConnectionState::header, shared_.options.header_timeout);
+    read_header();
+  }
+
+  std::string_view unread() const {
+    return {static_cast<const char*>(buffer_.data().data()), buffer_.size()};
+  }
+
+  // Until the head is complete; Beast parses all of it, but does not show how its lines were
+  // written.
+  void read_header() {
+    while (unread().starts_with("\r\n")) {  // RFC 9112: empty lines before a request are ignored
+      buffer_.consume(2);
+      skipped_ += 2;
+      scanned_ = 0;
+    }
+    constexpr std::string_view kEnd = "\r\n\r\n";
+    const std::size_t end = unread().find(kEnd, scanned_);
+    if (end != std::string_view::npos) return parse_header(end + kEnd.size());
+    scanned_ = unread().size() - std::min(unread().size(), kEnd.size() - 1);
+    if (const Code error = check_beginning()) return refuse_reading(error);
+    if (unread().size() + skipped_ > shared_.options.max_header_bytes) {
+      return refuse_reading(make_error_code(http::error::header_limit));
+    }
+    stream_.async_read_some(buffer_.prepare(4096), [self = self()](Code error, std::size_t size) {
+      if (error) return self->refuse_reading(error);
+      self->buffer_.commit(size);
       self->read_header();
     });
   }
 
-  void read_header() {
-    request_.received = Clock::now();
-    enter(ConnectionState::header, shared_.options.header_timeout);
-    http::async_read_header(stream_, buffer_, *parser_, [self = self()](Code error, std::size_t) {
-      if (error) return self->refuse_reading(error);
-      self->take_header();
-    });
+  // What is not HTTP is refused with its first bytes or its first line: it may have no end to wait
+  // for.
+  Code check_beginning() {
+    const std::size_t end = unread().find('\n');
+    const int wanted = end == std::string_view::npos ? 1 : 2;
+    if (unread().empty() || num_checks_ >= wanted) return {};
+    num_checks_ = wanted;
+    Code error;
+    Parser beginning;
+    beginning.put(asio::const_buffer(unread().data(), std::min(end, unread().size() - 1) + 1),
+                  error);
+    return error == http::error::need_more ? Code() : error;
+  }
+
+  void parse_header(std::size_t size) {
+    const std::string_view head = unread().substr(0, size);
+    if (auto refusal = refuse_folding(head)) {
+      keep_alive_ = false;
+      return refuse(std::move(*refusal));
+    }
+    Code error;
+    const std::size_t used = parser_->put(asio::const_buffer(head.data(), head.size()), error);
+    if (error) return refuse_reading(error);
+    buffer_.consume(used);
+    take_header();
   }
 
   void refuse_reading(const Code& error) {
@@ -254,12 +308,13 @@ class Connection final : public ConnectionBase {
   void take_header_lines() {
     const auto& message = parser_->get();
     request_.method = std::string(message.method_string());
-    const std::string_view target(message.target().data(), message.target().size());
-    const std::size_t mark = target.find('?');
-    request_.path = target.substr(0, mark);
-    if (mark != std::string_view::npos) request_.query = target.substr(mark + 1);
+    RequestTarget target = split_target({message.target().data(), message.target().size()});
+    request_.path = std::move(target.path);
+    request_.query = std::move(target.query);
     for (const auto& field : message) {
-      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+      const bool host = target.authority && field.name() == http::field::host;
+      request_.headers.push_back({std::string(field.name_string()),
+                                  host ? *target.authority : std::string(field.value())});
     }
     request_.route = shared_.handler.find_route(request_);
   }
@@ -296,6 +351,7 @@ class Connection final : public ConnectionBase {
     const bool has_body = !parser_->is_done();
     std::optional<HttpResponse> refusal = refuse_coding(message.version());
     if (!refusal) refusal = refuse_length();
+    if (!refusal) refusal = refuse_expectation(request_, message.version());
     if (refusal) {
       keep_alive_ = false;  // the end of the request is unknown
       return refuse(std::move(*refusal));
@@ -309,7 +365,7 @@ class Connection final : public ConnectionBase {
     if (!has_body) return answer();
     parser_->eager(true);  // many small chunks per read
     body_deadline_ = Clock::now() + shared_.options.body_timeout;
-    if (request_.header("Expect").empty()) return read_body();
+    if (!expects_continue(request_, message.version())) return read_body();
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     enter(ConnectionState::body, shared_.options.pause_timeout);
     asio::async_write(stream_, asio::buffer(kContinue), [self = self()](Code error, std::size_t) {
@@ -429,6 +485,9 @@ class Connection final : public ConnectionBase {
   std::optional<HttpResponse> interruption_ = {};  // why the read was cancelled
   std::shared_ptr<MemoryShare> memory_;
   bool keep_alive_ = false;
+  std::size_t scanned_ = 0;  // bytes of the head in which its end was not found
+  std::size_t skipped_ = 0;  // bytes of empty lines before it
+  int num_checks_ = 0;       // of the beginning: its first bytes, its first line
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ using Take = std::function<bool(std::size_t bytes)>;
 
 std::optional<std::string> inflate_body(const std::string& body, std::string_view encoding,
                                         int window_bits, const Take& take) {
+  const bool has_members = encoding.ends_with("gzip");
   z_stream stream{};
   if (inflateInit2(&stream, window_bits) != Z_OK) {
     fail(ErrorCode::out_of_memory, "not enough memory to decompress the body");
@@ -51,6 +52,11 @@ std::optional<std::string> inflate_body(const std::string& body, std::string_vie
     next += used;
     left -= used;
     if (status == Z_OK && used == 0 && made == 0) fail_format(encoding, "it ends too early");
+    // RFC 1952: a file is one member or several, and its contents are theirs one after the other.
+    if (status == Z_STREAM_END && has_members && left > 0 && *next == '\x1f') {
+      inflateReset(&stream);
+      status = Z_OK;
+    }
   }
   if (left > 0) fail_format(encoding, fmt::format("{} bytes follow its end", left));
   return out;
@@ -80,21 +86,24 @@ std::optional<std::string> unzstd(const std::string& body, const Take& take) {
 
 }  // namespace
 
+bool is_known_coding(std::string_view name) {
+  return name == "gzip" || name == "x-gzip" || name == "zstd" || name == "deflate";
+}
+
 std::optional<std::string> decompress(const std::string& body, std::string_view encoding,
                                       const Take& take) {
-  const std::string name = lower_case(trimmed(encoding));
-  if (name.empty() || name == "identity") return body;
-  if (name == "gzip" || name == "x-gzip") return inflate_body(body, name, 15 + 16, take);
-  if (name == "zstd") return unzstd(body, take);
-  if (name == "deflate") {
+  if (encoding == "gzip" || encoding == "x-gzip") {
+    return inflate_body(body, encoding, 15 + 16, take);
+  }
+  if (encoding == "zstd") return unzstd(body, take);
+  if (encoding == "deflate") {
     // RFC 9110 means zlib's format; some clients send the raw stream. The first two bytes tell.
     const bool zlib =
         body.size() >= 2 && (body[0] & 0x0f) == Z_DEFLATED &&
         (static_cast<unsigned char>(body[0]) * 256 + static_cast<unsigned char>(body[1])) % 31 == 0;
-    return inflate_body(body, name, zlib ? 15 : -15, take);
+    return inflate_body(body, encoding, zlib ? 15 : -15, take);
   }
-  fail(ErrorCode::invalid_argument,
-       "Content-Encoding is {}, expected gzip, deflate, zstd or identity", quoted(encoding));
+  fail(ErrorCode::internal, "the content coding {} is not known", quoted(encoding));
 }
 
 }  // namespace toto::server

@@ -9,9 +9,11 @@
 
 namespace toto::server {
 
-// Decodes a Content-Encoding: gzip, deflate (zlib or raw), zstd or identity. `take` is called with
+bool is_known_coding(std::string_view name);  // one that decompress() takes, in lower case
+
+// Decodes gzip (one member or several), deflate (zlib or raw) or zstd. `take` is called with
 // the size of each piece before it is kept, at least once per 64 KiB of input; the result is empty
-// if it returns false. `take` may throw. Error(invalid_argument) for anything else.
+// if it returns false. `take` may throw. Error(invalid_argument) for a body that is not so coded.
 std::optional<std::string> decompress(const std::string& body, std::string_view encoding,
                                       const std::function<bool(std::size_t bytes)>& take);
 

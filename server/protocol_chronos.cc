@@ -29,6 +29,7 @@ std::map<std::string, std::vector<float>> read_covariates(const Json* value,
   if (value == nullptr) return covariates;
   const Fields check(*value, where);
   for (const Json::Member& member : value->object) {
+    check_name(member.first, "a name in " + where);
     std::vector<float> values = values_of(member.second, check.where(member.first));
     if (values.size() != length) {
       fail(ErrorCode::invalid_argument, "{} has {} values, expected {}", check.where(member.first),
@@ -39,6 +40,14 @@ std::map<std::string, std::vector<float>> read_covariates(const Json* value,
   return covariates;
 }
 
+// The answer has no times, but a start that is none is a mistake of the client.
+void check_time(const Json& value, const std::string& where) {
+  tables::TimeColumn clock;
+  tables::Ticks time = 0;
+  const std::string complaint = clock.read(text_of(value, where), time);
+  if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{}: {}", where, complaint);
+}
+
 void append(std::vector<float>& to, const std::vector<float>& values) {
   to.insert(to.end(), values.begin(), values.end());
 }
@@ -47,10 +56,8 @@ void append(std::vector<float>& to, const std::vector<float>& values) {
 ChronosInput read_input(const Json& value, const std::string& where, int horizon, Series& series) {
   Fields fields(value, where);
   ChronosInput input;
-  if (const Json* id = fields.take("item_id")) {
-    input.item_id = text_of(*id, fields.where("item_id"));
-    input.has_id = true;
-  }
+  input.item_id = id_of(fields.take("item_id"), fields.where("item_id"));
+  input.has_id = !input.item_id.empty();
   const Json& target = fields.need("target");
   const std::vector<Json>& items = list_of(target, fields.where("target"));
   std::size_t length = items.size();
@@ -69,7 +76,7 @@ ChronosInput read_input(const Json& value, const std::string& where, int horizon
   } else {
     series.values = values_of(target, fields.where("target"));
   }
-  fields.ignore("start");
+  if (const Json* start = fields.take("start")) check_time(*start, fields.where("start"));
   auto past =
       read_covariates(fields.take("past_covariates"), fields.where("past_covariates"), length);
   const auto future =

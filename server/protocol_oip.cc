@@ -137,23 +137,33 @@ std::vector<To> from_bytes(const InputTensor& tensor) {
   return values;
 }
 
-// Nested lists are read in order, as one list.
-void flatten(const Json& value, const std::string& where, std::vector<const Json*>& items,
-             std::size_t most) {
-  for (const Json& item : list_of(value, where)) {
-    if (item.kind == Json::Kind::array) {
-      flatten(item, where, items, most);
-    } else if (items.push_back(&item); items.size() > most) {
-      fail(ErrorCode::invalid_argument, "{} has more than the {} elements of its shape", where,
-           most);
+// Nested lists must have the shape; a flat list has its elements in row-major order.
+void flatten(const Json& value, const std::string& where, std::span<const std::size_t> shape,
+             std::vector<const Json*>& items) {
+  const std::vector<Json>& list = list_of(value, where);
+  if (list.size() != shape.front()) {
+    fail(ErrorCode::invalid_argument, "{} has a list of {}, expected {} as its shape has it", where,
+         list.size(), shape.front());
+  }
+  for (const Json& item : list) {
+    if (shape.size() > 1) {
+      flatten(item, where, shape.subspan(1), items);
+    } else {
+      items.push_back(&item);
     }
   }
 }
 
 std::vector<const Json*> elements_of(const InputTensor& tensor) {
   const std::string where = fmt::format("the data of input {}", quoted(tensor.name));
+  const std::vector<Json>& list = list_of(*tensor.data, where);
   std::vector<const Json*> items;
-  flatten(*tensor.data, where, items, tensor.count);
+  const bool nested = !list.empty() && list.front().kind == Json::Kind::array;
+  if (nested && !tensor.shape.empty()) {
+    flatten(*tensor.data, where, tensor.shape, items);
+    return items;
+  }
+  for (const Json& item : list) items.push_back(&item);
   if (items.size() != tensor.count) {
     fail(ErrorCode::invalid_argument, "{} has {} elements, expected the {} of its shape", where,
          items.size(), tensor.count);
@@ -407,7 +417,7 @@ PreparedRequest prepare_oip(std::string_view body, std::string_view header_lengt
   std::string id;
   bool binary_output = false;
   prepared.options.seed = limits.seed;
-  if (const Json* value = fields.take("id")) id = text_of(*value, "id");
+  id = id_of(fields.take("id"), "id");
   if (const Json* value = fields.take("parameters")) {
     read_parameters(*value, limits, prepared, binary_output);
   }

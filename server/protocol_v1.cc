@@ -121,7 +121,7 @@ Series join(std::span<const V1Entry* const> entries, const std::string& id) {
 V1Entry read_entry(const Json& value, const std::string& where) {
   Fields fields(value, where);
   V1Entry entry;
-  if (const Json* id = fields.take("id")) entry.input.id = text_of(*id, fields.where("id"));
+  entry.input.id = id_of(fields.take("id"), fields.where("id"));
   const Json& values = fields.need("values");
   const Json* start = fields.take("start");
   const Json* end = fields.take("end");
@@ -171,6 +171,7 @@ PreparedRequest prepare_v1(const Json& body, const RequestLimits& limits) {
   }
   for (const V1Entry& entry : entries) (entry.is_known ? known : targets).push_back(&entry);
   check_futures(known, prepared.options.horizon);
+  for (const V1Entry* entry : targets) check_last_time(entry->input, prepared.options.horizon);
   if (targets.empty() && !known.empty()) {
     fail(ErrorCode::invalid_argument,
          "series has none without a \"future\", expected at least one "

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/csv.h"
 #include "settings/forecast_settings.h"
+#include "tables/series_table.h"
 
 namespace toto::server {
 
@@ -52,6 +53,23 @@ void Fields::finish() const {
 std::string text_of(const Json& value, const std::string& where) {
   if (value.kind == Json::Kind::string) return value.string;
   fail(ErrorCode::invalid_argument, "{} is {}, expected text", where, io::described(value));
+}
+
+void check_name(std::string_view name, const std::string& where) {
+  const std::string complaint = tables::name_complaint(name);
+  if (!complaint.empty()) fail(ErrorCode::invalid_argument, "{} {}", where, complaint);
+}
+
+std::string name_of(const Json& value, const std::string& where) {
+  std::string name = text_of(value, where);
+  check_name(name, where);
+  return name;
+}
+
+std::string id_of(const Json* value, const std::string& where) {
+  const bool none =
+      value == nullptr || (value->kind == Json::Kind::string && value->string.empty());
+  return none ? std::string() : name_of(*value, where);
 }
 
 bool flag_of(const Json& value, const std::string& where) {
@@ -109,8 +127,6 @@ void take_row(Fields& fields, std::string_view name, const settings::ForecastFie
   settings::Given given{.value = *value, .origin = fields.where(name), .typed = true};
   if (row.name == "horizon") given.high = limits.max_horizon;
   if (row.name == "samples" || row.name == "paths") given.high = limits.max_samples;
-  if (row.name == "seed")
-    given.high = static_cast<double>(std::numeric_limits<std::int64_t>::max());
   read(row, given, target);
 }
 

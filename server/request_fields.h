@@ -33,6 +33,10 @@ class Fields {
 };
 
 std::string text_of(const io::Json& value, const std::string& where);
+// A name that answers, pages and logs repeat: 1 to 4,096 bytes of UTF-8, not blank, no controls.
+std::string name_of(const io::Json& value, const std::string& where);
+void check_name(std::string_view name, const std::string& where);
+std::string id_of(const io::Json* value, const std::string& where);  // or empty: none
 bool flag_of(const io::Json& value, const std::string& where);
 std::int64_t whole_number(const io::Json& value, const std::string& where, std::int64_t low,
                           std::int64_t high);

@@ -65,12 +65,14 @@ struct ServiceOptions {
 class BacktestReports {
  public:
   static constexpr std::size_t kMost = 16;
-  void add(std::string id, std::string html);
+  static constexpr std::size_t kMaxBytes = 256'000'000;  // together; the oldest go first
+  bool add(std::string id, std::string html);            // false: larger than that, not kept
   std::optional<std::string> find(std::string_view id) const;
 
  private:
   mutable std::mutex mutex_;
   std::list<std::pair<std::string, std::string>> reports_;  // id and page, newest last
+  std::size_t bytes_ = 0;                                   // of all pages
 };
 
 struct ServiceState {

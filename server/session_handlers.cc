@@ -19,6 +19,7 @@ struct SessionRequest {
   std::optional<std::string> end = {};  // time of the last point
   std::optional<V1Request> forecast = {};
   bool opens = false;  // an error closes the session: the client never learns its id
+  std::shared_ptr<SessionStore::Reservation> room = {};  // for the values, until they are appended
 };
 
 struct SessionAnswer {
@@ -54,6 +55,8 @@ std::int64_t run_session(ServiceState& service, StreamSession& session,
     auto axes = session.axes_after(count, wanted.end);
     stream.append(wanted.values);
     session.advance(count, std::move(axes));
+    service.sessions.set_history(session.id, sizeof(float) * stream.series().values.size());
+    if (wanted.room) wanted.room->release();
   }
   if (wanted.forecast) {
     const ForecastOptions& options = wanted.forecast->options;
@@ -148,7 +151,6 @@ void post_append(const HttpCallPtr& call) {
             check_size(call->limits(), {&added, 1}, {.horizon = 1, .quantiles = {}})) {
       return too_large;
     }
-    sessions.reserve(session->id, sizeof(float) * wanted.values.size());
     V1Request forecast = read_request(fields, limits);
     if (const Json* end = fields.take("end")) wanted.end = text_of(*end, "end");
     fields.finish();
@@ -156,6 +158,9 @@ void post_append(const HttpCallPtr& call) {
       fail(ErrorCode::invalid_argument, "end is given without values, expected both");
     }
     if (body.find("horizon") != nullptr) wanted.forecast = std::move(forecast);
+    // Last: a request that is refused above has reserved nothing.
+    wanted.room = std::make_shared<SessionStore::Reservation>(
+        sessions.reserve(session->id, sizeof(float) * wanted.values.size()));
     queue_session(call, session, std::move(wanted));
     return 0;
   });

@@ -1,32 +1,15 @@
 #include "session_store.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "random_id.h"
 
 namespace toto::server {
-namespace {
-
 using io::Json;
-
-// 128 random bits: only the client that opened a session knows its id.
-std::string random_id() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    fail(ErrorCode::internal, "the system returned no random numbers");
-  }
-  std::string id;
-  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
-}
-
-}  // namespace
 
 Session& StreamSession::on(const ActiveEngine& active, const SessionLimits& limits) {
   if (!session || engine != active.engine) {
@@ -88,13 +71,13 @@ std::shared_ptr<StreamSession> SessionStore::open(std::shared_ptr<StreamSession>
   }
   const std::size_t bytes = sizeof(float) * session->history.values.size();
   check_room(bytes);
-  entries_.push_back({session, Clock::now(), bytes});
+  entries_.push_back({session, Clock::now(), bytes, 0});
   return session;
 }
 
 void SessionStore::check_room(std::size_t bytes) const {
   std::size_t total = bytes;
-  for (const StoredSession& entry : entries_) total += entry.bytes;
+  for (const StoredSession& entry : entries_) total += entry.history + entry.reserved;
   if (total <= limits_.max_histories) return;
   fail(ErrorCode::overloaded,
        "the histories of all sessions would take {:.0f} MB, expected at most {:.0f}; close one or "
@@ -102,14 +85,30 @@ void SessionStore::check_room(std::size_t bytes) const {
        static_cast<double>(total) / 1e6, static_cast<double>(limits_.max_histories) / 1e6);
 }
 
-void SessionStore::reserve(std::string_view id, std::size_t bytes) {
+SessionStore::Reservation SessionStore::reserve(std::string_view id, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = locate(id);
   // The history keeps at most max_history_bytes: older points are dropped.
-  const std::size_t before = found->bytes;
+  const std::size_t before = found->history + found->reserved;
   const std::size_t after = std::max(before, std::min(before + bytes, limits_.max_history_bytes));
   check_room(after - before);
-  found->bytes = after;
+  Reservation reservation(*this, std::string(id), after - before);
+  found->reserved += after - before;
+  return reservation;
+}
+
+void SessionStore::Reservation::release() noexcept {
+  if (bytes_ == 0) return;
+  const std::lock_guard lock(store_->mutex_);
+  const auto found = store_->find_entry(id_);
+  if (found != store_->entries_.end()) found->reserved -= bytes_;
+  bytes_ = 0;
+}
+
+void SessionStore::set_history(std::string_view id, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find_entry(id);
+  if (found != entries_.end()) found->history = bytes;
 }
 
 std::list<SessionStore::StoredSession>::iterator SessionStore::locate(std::string_view id) {

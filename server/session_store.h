@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "protocol_v1.h"
@@ -53,17 +54,38 @@ class SessionStore {
   // Error(overloaded) if there are too many that are in use, or too large ones.
   std::shared_ptr<StreamSession> open(std::shared_ptr<StreamSession> session);
   std::shared_ptr<StreamSession> find(std::string_view id);  // Error(not_found)
-  // Call before appending this many bytes: Error(overloaded) if all sessions would hold too much.
-  void reserve(std::string_view id, std::size_t bytes);
-  void close(std::string_view id);   // Error(not_found)
-  void forget(std::string_view id);  // closes it if it exists
+  // Room for an append, given back with the object: the append itself is counted by set_history.
+  // Movable.
+  class Reservation {
+   public:
+    Reservation(Reservation&& other) noexcept
+        : store_(other.store_), id_(std::move(other.id_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Reservation& operator=(Reservation&&) = delete;
+    ~Reservation() { release(); }
+    void release() noexcept;
+
+   private:
+    friend class SessionStore;
+    Reservation(SessionStore& store, std::string id, std::size_t bytes)
+        : store_(&store), id_(std::move(id)), bytes_(bytes) {}
+    SessionStore* store_;
+    std::string id_;
+    std::size_t bytes_;
+  };
+  // Call before appending this many bytes: Error(overloaded) if all sessions would hold too much,
+  // Error(not_found).
+  [[nodiscard]] Reservation reserve(std::string_view id, std::size_t bytes);
+  void set_history(std::string_view id, std::size_t bytes);  // what the session holds now
+  void close(std::string_view id);                           // Error(not_found)
+  void forget(std::string_view id);                          // closes it if it exists
   std::size_t size() const;
 
  private:
   struct StoredSession {
     std::shared_ptr<StreamSession> session;
     Clock::time_point used;
-    std::size_t bytes;  // of its history, at most
+    std::size_t history;   // bytes
+    std::size_t reserved;  // bytes of appends that wait or run
   };
   // Both under the lock. `locate`: Error(not_found).
   std::list<StoredSession>::iterator locate(std::string_view id);

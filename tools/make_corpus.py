@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the safetensors, JSON and packed weights fuzz targets.
+"""Writes the seed corpora of the safetensors, JSON, packed weights and cache fuzz targets.
 
 Each seed is one named way for a file to be right (ok_*) or wrong (bad_*); the tests list the expected
 result of each. Binary seeds are made here so that code explains their bytes.
 
-    tools/make_corpus.py           write tests/corpus/{safetensors,json,packed}
+    tools/make_corpus.py           write tests/corpus/{safetensors,json,packed,cache}
     tools/make_corpus.py --check   exit 1 unless they hold exactly what this script would write
 """
 
+import hashlib
 import json
 import struct
 import sys
@@ -201,35 +202,19 @@ def json_seeds():
     }
 
 
-def checksum(data):
-    """src/cache/checksum.cc, for a whole number of 64-byte blocks."""
-    lanes = list(range(1, 9))
-    for at in range(0, len(data), 64):
-        lanes = [add(lane, word) for lane, word in zip(lanes, struct.unpack_from("<8Q", data, at))]
-    total = len(data)
-    for lane in lanes:
-        total = add(total, lane)
-    return total
+def sha256(data):
+    return hashlib.sha256(data).digest()
 
 
-def add(total, word):
-    product = ((total ^ word) * 0x9E3779B97F4A7C15) % 2**64
-    return product ^ product >> 32
-
-
-def entry(sections, key=b"1", magic=b"totopack", version=1, size=None, trailer=None):
+def entry(sections, key=b"1", magic=b"totopack", version=2, size=None, trailer=None):
     """src/cache/packed_file.h. Both checksums are right, whatever else is not."""
     body = b"".join(section.ljust((len(section) + 4095) // 4096 * 4096, b"\0") for section in sections)
-    size = 4096 + len(body) + 8 if size is None else size
-
-    def header(total):
-        return struct.pack("<8s2I2Q64s64s32x", magic, version, len(sections), size, total, key * 64,
-                           b"a" * 64)
-
+    size = 4096 + len(body) + 32 if size is None else size
+    header = struct.pack("<8s2IQ64s64s", magic, version, len(sections), size, key * 64, b"a" * 64)
     table = b"".join(struct.pack("<Q", len(section)) for section in sections)
-    start = (header(checksum(header(0))) + table).ljust(4096, b"\0")
-    total = add(0, checksum(start + body)) if trailer is None else trailer
-    return start + body + struct.pack("<Q", total)
+    start = (header + sha256(header) + table).ljust(4096, b"\0")
+    total = sha256(sha256(start + body)) if trailer is None else trailer  # one chunk of 1 MB
+    return start + body + total
 
 
 def packed_seeds():
@@ -238,19 +223,44 @@ def packed_seeds():
     return {
         "ok_entry": good,
         "bad_empty": b"",
-        "bad_header_only": good[:192],
+        "bad_header_only": good[:184],
         "bad_one_page": good[:4096],
         "bad_truncated_by_one": good[:-1],
         "bad_extended": good + b"\0",
         "bad_magic": entry(sections, magic=b"otherpak"),
-        "bad_format": entry(sections, version=2),
-        "bad_header_checksum": good[:24] + bytes([good[24] ^ 1]) + good[25:],
+        "bad_format": entry(sections, version=1),
+        "bad_header_checksum": good[:152] + bytes([good[152] ^ 1]) + good[153:],
         "bad_size": entry(sections, size=2**64 - 1),
-        "bad_trailer": entry(sections, trailer=0),
+        "bad_trailer": entry(sections, trailer=bytes(32)),
         "bad_contents": good[:5000] + b"\x01" + good[5001:],
         "bad_section_sizes": entry([bytes(99), b"", bytes(5000)]),
         "bad_number_of_sections": entry(sections + [b""]),
         "stale_key": entry(sections, key=b"2"),
+    }
+
+
+def cache_seeds():
+    """src/backtest/forecast_cache.cc and src/cache/text_entry.cc; the first byte tells which."""
+    header = b"TOTOFC02" + hashlib.sha256(b"setting").hexdigest().encode()
+    body = struct.pack("<2Q10f", 1, 2, 3.0, *[0.0] * 9)
+    record = body + sha256(header + body)[:16]
+    first = b"toto cache 1 " + hashlib.sha256(b"key").hexdigest().encode() + b"\n"
+
+    def text(contents):
+        return b"t" + contents + hashlib.sha256(contents).hexdigest().encode() + b"\n"
+
+    return {
+        "ok_forecasts": b"f" + header + record,
+        "ok_two_records": b"h" + record + record,
+        "bad_record": b"h" + body + bytes(16),
+        "bad_torn_record": b"h" + record + record[:-1],
+        "bad_shifted_record": b"h\0" + record,
+        "bad_header": b"fTOTOFC01" + header[8:] + record,
+        "bad_empty_forecasts": b"f",
+        "ok_text": text(first + b"qkv 8 2 0\n"),
+        "bad_text_checksum": text(first + b"qkv 8 2 0\n")[:-2] + b"0\n",
+        "bad_empty_text": b"t",
+        "bad_no_digest": b"t" + first,
     }
 
 
@@ -261,7 +271,8 @@ def main():
     wrong = 0
     for name, suffix, seeds in (("safetensors", ".safetensors", safetensors_seeds()),
                                 ("json", ".json", json_seeds()),
-                                ("packed", ".packed", packed_seeds())):
+                                ("packed", ".packed", packed_seeds()),
+                                ("cache", ".cache", cache_seeds())):
         folder = CORPUS / name
         wanted = {seed + suffix: content for seed, content in seeds.items()}
         found = {path.name: path.read_bytes() for path in folder.glob("*")}

@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "io/atomic_file.h"
+#include "io/file_set.h"
 
 namespace toto::cli {
 namespace {
@@ -119,13 +119,20 @@ std::string tables(std::span<const SymbolResult> results) {
   return text;
 }
 
+// All files of the run, and where --json says. results.json is the last: with it the run is
+// complete.
 void write_all(const BacktestRequest& request, const backtest::BacktestRun& run) {
   InterruptGuard::check();
+  io::FileSet files;
+  const bool json = request.json && request.json != "-";
+  if (json) files.add(*request.json, run.results_json);
   for (const backtest::RunFile& item : backtest::run_files()) {
-    io::AtomicFile file(path_of(request, item.name));
-    item.write(run, [&file](std::string_view text) { file.write(text); });
-    file.commit();
+    files.add(path_of(request, item.name),
+              [&](const io::FileSet::Sink& sink) { item.write(run, sink); });
   }
+  InterruptGuard::check();
+  files.commit();
+  if (json) print_line(fmt::format("written: {}", *request.json));
 }
 
 int run(const BacktestRequest& request) {
@@ -144,14 +151,15 @@ int run(const BacktestRequest& request) {
       backtest::run(prepared, loaded.engine, loaded.model.name, hooks_of(request));
   print_warnings(run.warnings);
   write_all(request, run);
-  publish(request.json, run.results_json,
-          fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
-                      "returns.csv, report.html\n",
-                      tables(run.results), run.work, backtest::lookahead_sentence(run.lookahead),
-                      one_line(request.output_dir)));
+  write_stdout(
+      request.json == "-"
+          ? run.results_json
+          : fmt::format("{}\n{}\n{}\nwritten to {}: results.json, forecasts.csv, trades.csv, "
+                        "returns.csv, report.html\n",
+                        tables(run.results), run.work, backtest::lookahead_sentence(run.lookahead),
+                        one_line(request.output_dir)));
   if (!run.lookahead.passed()) {
-    print_line(
-        fmt::format("error: the no-lookahead proof failed: {}", run.lookahead.first_difference));
+    print_line(fmt::format("error: {}", run.lookahead.failure()));
     return 1;
   }
   require_all_symbols(prepared.plan);

@@ -192,7 +192,7 @@ backtest::RunHooks hooks_of(const BacktestRequest& request) {
         std::make_shared<Progress>(std::string(job), std::string(unit), request.progress);
     return [progress](std::size_t done, std::size_t total) { progress->update(done, total); };
   };
-  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir + "/forecasts";
+  if (!request.engine.no_cache) hooks.cache_folder = request.engine.cache_dir;
   return hooks;
 }
 

@@ -19,6 +19,7 @@ tables::BarFiles read_symbols(const io::Json& value) {
   tables::BarFiles all;
   std::set<std::string> symbols;
   for (const io::Json::Member& member : value.object) {
+    server::check_name(member.first, "a symbol of csv");
     const std::string text = server::text_of(member.second, check.where(member.first));
     io::MemorySource source(text);
     const std::size_t before = all.bars.size();

@@ -26,8 +26,10 @@ void read_key(const Flags& flags, ServeRequest& request) {
   if (!key && !file) return;
   std::string text = key ? key->text : io::read_file(file->text, kMaxKeyBytes);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (text.empty() || text.find_first_of(" \t\r\n") != text.npos) {
-    fail(ErrorCode::invalid_argument, "{} holds no usable key, expected one word",
+  // Of characters that a header can hold: a zero byte would end the key early in other programs.
+  const auto is_usable = [](char c) { return c > ' ' && c < '\x7f'; };
+  if (text.empty() || !std::ranges::all_of(text, is_usable)) {
+    fail(ErrorCode::invalid_argument, "{} holds no usable key, expected one word of ASCII",
          key ? key->origin : file->text);
   }
   request.service.access.api_key = text;

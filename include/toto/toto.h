@@ -84,7 +84,7 @@ struct EngineOptions {
   bool use_kv_cache = true;   // false: the reference's uncached path, `reference` mode only
   int plan_cache_size = 256;  // plans kept, in the modes that keep them
   CacheOptions cache = {};
-  // Called with a sentence for every plan made and its reason, and for weights packed or mapped.
+  // Called with a sentence for every plan made and its reason, and for weights packed or read.
   std::function<void(std::string_view)> on_plan = {};
 };
 

@@ -251,6 +251,7 @@ std::string portfolio_section(const Story& story, std::size_t num_symbols) {
 }  // namespace
 
 std::string lookahead_sentence(const LookaheadCheck& check) {
+  if (check.kept_forecast_differs) return fmt::format("WRONG FORECASTS: {}.", check.failure());
   if (!check.passed()) {
     return fmt::format("LOOKAHEAD: {} of {} decisions changed when later rows changed; {}.",
                        check.num_different, check.num_checked, check.first_difference);

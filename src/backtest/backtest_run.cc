@@ -88,9 +88,10 @@ class BacktestRunner {
     return evaluate(plan.symbols, std::move(forecasts), spec_.strategies);
   }
   void finish(const EngineSource& source, const ForecastCache& cache) {
-    const std::string& problem = cache.problem();
-    if (!problem.empty() && std::ranges::find(run_.warnings, problem) == run_.warnings.end()) {
-      run_.warnings.push_back(problem);
+    for (const std::string& problem : cache.warnings()) {
+      if (std::ranges::find(run_.warnings, problem) == run_.warnings.end()) {
+        run_.warnings.push_back(problem);
+      }
     }
     run_.num_forecasts += source.num_computed();
   }
@@ -135,7 +136,7 @@ void PreparedBacktest::require_symbols() const {
 
 void BacktestRun::require_proof() const {
   if (lookahead.passed()) return;
-  fail(ErrorCode::internal, "the no-lookahead proof failed: {}", lookahead.first_difference);
+  fail(ErrorCode::internal, "{}", lookahead.failure());
 }
 
 PreparedBacktest prepare(BacktestSpec spec, tables::BarFiles data,

@@ -52,7 +52,7 @@ struct RunHooks {
   std::function<bool()> cancelled = {};  // called between steps; true: Error(cancelled)
   // Called when a job begins ("forecast", counted in "forecasts"); returns its progress callback.
   std::function<ProgressTo(std::string_view job, std::string_view unit)> progress = {};
-  std::string cache_folder = {};  // keeps forecasts for later runs; empty: none
+  std::string cache_folder = {};  // whose subfolder keeps forecasts for later runs; empty: none
   bool reuse_prefixes = true;     // false: every context is computed from its beginning
   bool report = true;             // false: no report and no lag test
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "backtest/strategy.h"
+#include "io/cache_file.h"
 
 namespace toto::backtest {
 
@@ -36,28 +38,29 @@ class ForecastCache {
  public:
   ForecastCache() = default;  // in memory only
   // `setting` describes everything but the context that a forecast depends on; each has a separate
-  // file in `folder`. A file that cannot be read or holds something else counts as empty, an
-  // entry whose checksum is wrong as absent.
-  ForecastCache(const std::string& folder, std::string_view setting);
+  // file in the subfolder "forecasts" of `cache_folder`. A file that cannot be read or holds
+  // something else counts as empty, an entry whose checksum is wrong as absent.
+  ForecastCache(const std::string& cache_folder, std::string_view setting);
 
   const RawForecast* find(const ContextKey& key) const;  // nullptr if absent; valid until add()
-  // Kept in memory always; if the file cannot take them, problem() says why and no further attempt
+  // Kept in memory always; if the file cannot take them, warnings() say why and no further attempt
   // is made.
   void add(std::span<const std::pair<ContextKey, RawForecast>> entries);
-  const std::string& problem() const { return problem_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   void load();
   void append(std::string_view bytes);
 
-  std::string path_;    // empty: no file
-  std::string header_;  // what the file begins with: the full setting's digest is in it
+  std::optional<io::CacheFile> file_;  // none: in memory only
+  std::string header_;                 // what the file begins with: the full setting's digest
   // Entries are never removed. Separate blocks keep them from fragmenting the heap between large
   // buffers that are allocated and freed during the run.
   std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
       std::make_unique<std::pmr::monotonic_buffer_resource>(std::size_t{1} << 20);
   std::pmr::unordered_map<ContextKey, RawForecast, ContextKey::Hash> entries_{memory_.get()};
-  std::string problem_;
+  bool gave_up_ = false;  // the file takes no more
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace toto::backtest

@@ -89,6 +89,21 @@ bool same_bits(const TargetForecast& a, const TargetForecast& b) {
   return same;
 }
 
+bool same_bits(const BarForecast& a, const BarForecast& b) {
+  return std::equal(a.begin(), a.end(), b.begin(),
+                    [](const auto& x, const auto& y) { return same_bits(x, y); });
+}
+
+BarForecast forecast_again(ForecastSource& source, const tables::Bars& bars, std::size_t bar) {
+  std::vector<TargetRequest> requests;
+  for (const tables::Target target : tables::kTargets) requests.push_back({&bars, bar, target});
+  std::vector<TargetForecast> again(requests.size());
+  source.forecast(requests, again);
+  BarForecast forecast;
+  std::copy_n(again.begin(), forecast.size(), forecast.begin());
+  return forecast;
+}
+
 // Empty, or what differs when the decision is made again on the poisoned bars.
 std::string difference(const SymbolResult& result, std::size_t window, const tables::Bars& bars,
                        const BarForecast& again) {
@@ -112,6 +127,16 @@ std::string difference(const SymbolResult& result, std::size_t window, const tab
 }
 
 }  // namespace
+
+std::string LookaheadCheck::failure() const {
+  if (!kept_forecast_differs) {
+    return fmt::format("the no-lookahead proof failed: {}", first_difference);
+  }
+  return fmt::format(
+      "a forecast kept by an earlier run is wrong: {}; remove the folder \"forecasts\" in the cache "
+      "folder, or run without the cache",
+      first_difference);
+}
 
 LookaheadCheck check_no_lookahead(
     std::span<const SymbolResult> results, ForecastSource& source, Checked which,
@@ -143,9 +168,14 @@ LookaheadCheck check_no_lookahead(
       if (what.empty()) continue;
       if (check.num_different++ == 0) {
         const std::size_t target = result.plan.first + group[i].window;
-        check.first_difference =
-            fmt::format("{} at {}: {} changed with rows after the decision",
-                        result.plan.bars->symbol, result.plan.bars->time_text(target), what);
+        const tables::Bars& bars = *result.plan.bars;
+        check.kept_forecast_differs =
+            !same_bits(result.forecasts[group[i].window],
+                       forecast_again(source, bars, target - result.plan.rules.lag));
+        check.first_difference = fmt::format(
+            "{} at {}: {} {}", bars.symbol, bars.time_text(target), what,
+            check.kept_forecast_differs ? "is not what the model gives for the same rows"
+                                        : "changed with rows after the decision");
       }
     }
     if (progress) progress(begin + group.size(), chosen.size());

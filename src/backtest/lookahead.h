@@ -16,7 +16,11 @@ struct LookaheadCheck {
   std::size_t num_checked = 0, num_decisions = 0;
   std::size_t num_different = 0;
   std::string first_difference = {};  // symbol, time and what differs
+  // The first difference is not lookahead: the run's forecast is not what the source gives for the
+  // very same rows. Only a forecast kept by an earlier run can differ in this way.
+  bool kept_forecast_differs = false;
   bool passed() const { return num_different == 0 && num_checked > 0; }
+  std::string failure() const;  // a sentence for a check that has not passed
 };
 
 enum class Checked { sample, all };  // sample: a few decisions of a few symbols, spread evenly

@@ -1,9 +1,10 @@
 #include "cache/cache_folder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,54 +17,39 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".packed";
-constexpr std::string_view kTemporaryPrefix = ".toto-";  // of io::AtomicFile
-constexpr std::string_view kTemporaryExtension = ".tmp";
-constexpr std::chrono::hours kAbandoned{1};  // writing an entry takes only seconds
+constexpr const char* kSubfolder = "weights";
 
-fs::path weights_folder(const std::string& folder) { return fs::path(folder) / "weights"; }
-
-struct CachedFile {
-  fs::path path;
-  std::uint64_t bytes = 0;
-  fs::file_time_type last_use;  // the modification time, which every use sets
+// The entries and the folder they are in; none if there is no such folder.
+struct Entries {
+  std::optional<io::CacheFolder> folder;
+  std::vector<io::CacheFolder::Entry> files;
 };
 
-// Other processes may add and remove files meanwhile; files that cannot be examined are skipped.
-template <typename Accept>
-std::vector<CachedFile> files_in(const fs::path& folder, const Accept& accept) {
-  std::vector<CachedFile> entries;
-  std::error_code error;
-  for (fs::directory_iterator file(folder, error), end; !error && file != end;
-       file.increment(error)) {
-    std::error_code gone;
-    if (!accept(file->path()) || !file->is_regular_file(gone)) continue;
-    CachedFile entry{.path = file->path(), .bytes = file->file_size(gone), .last_use = {}};
-    if (!gone) entry.last_use = file->last_write_time(gone);
-    if (!gone) entries.push_back(std::move(entry));
+enum class Order { newest_first, oldest_first };  // by last use
+
+Entries entries_of(const std::string& folder, Order order) {
+  Entries entries;
+  try {
+    entries.folder.emplace(folder, kSubfolder, io::CacheFolder::Missing::fail);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::out_of_memory) throw;
+    return entries;
   }
+  entries.files = entries.folder->files();
+  std::erase_if(entries.files, [](const auto& file) { return !file.name.ends_with(kExtension); });
+  const auto time = [](const io::CacheFolder::Entry& file) {
+    return std::pair(file.last_use.tv_sec, file.last_use.tv_nsec);
+  };
+  std::sort(entries.files.begin(), entries.files.end(), [&](const auto& a, const auto& b) {
+    return order == Order::newest_first ? time(a) > time(b) : time(a) < time(b);
+  });
   return entries;
-}
-
-bool is_entry(const fs::path& path) { return path.extension() == kExtension; }
-
-bool is_unfinished(const fs::path& path) {
-  return path.filename().string().starts_with(kTemporaryPrefix) &&
-         path.extension() == kTemporaryExtension;
-}
-
-// Removes temporary files that no process can still be writing.
-void remove_abandoned(const fs::path& folder) {
-  const auto now = fs::file_time_type::clock::now();
-  for (const CachedFile& file : files_in(folder, is_unfinished)) {
-    std::error_code ignored;
-    if (now - file.last_use > kAbandoned) fs::remove(file.path, ignored);
-  }
 }
 
 }  // namespace
 
-std::string entry_path(const std::string& folder, const std::string& model_folder,
-                       std::string_view dtype) {
+io::CacheFile entry_file(const std::string& folder, const std::string& model_folder,
+                         std::string_view dtype) {
   std::error_code error;
   fs::path model = fs::weakly_canonical(fs::absolute(model_folder, error), error);
   if (error) model = model_folder;
@@ -81,15 +67,14 @@ std::string entry_path(const std::string& folder, const std::string& model_folde
       '_');
   io::Sha256 hash;
   hash.update(std::as_bytes(std::span(model.native())));
-  return (weights_folder(folder) / fmt::format("{}-{}-{}-{}{}", name,
-                                               hash.hex_digest().substr(0, kHashDigits), dtype,
-                                               kPackedFormat, kExtension))
-      .string();
+  return {folder, kSubfolder,
+          fmt::format("{}-{}-{}-{}{}", name, hash.hex_digest().substr(0, kHashDigits), dtype,
+                      kPackedFormat, kExtension)};
 }
 
 FolderUsage usage_of(const std::string& folder) {
   FolderUsage usage;
-  for (const CachedFile& entry : files_in(weights_folder(folder), is_entry)) {
+  for (const auto& entry : entries_of(folder, Order::newest_first).files) {
     ++usage.num_entries;
     usage.bytes += entry.bytes;
   }
@@ -97,11 +82,8 @@ FolderUsage usage_of(const std::string& folder) {
 }
 
 EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes) {
-  std::vector<CachedFile> entries = files_in(weights_folder(folder), is_entry);
-  std::sort(entries.begin(), entries.end(),
-            [](const CachedFile& a, const CachedFile& b) { return a.last_use > b.last_use; });
   EntriesCheck check;
-  for (const CachedFile& entry : entries) {
+  for (const auto& entry : entries_of(folder, Order::newest_first).files) {
     const bool read = entry.bytes <= max_bytes;
     if (read) {
       max_bytes -= entry.bytes;
@@ -109,11 +91,12 @@ EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes) {
       check.unread_bytes += entry.bytes;
     }
     try {
-      const io::RegularFile file(entry.path.string());
+      const io::CacheFile place(folder, kSubfolder, entry.name);
+      const io::RegularFile file = place.open();
       // No entry has an empty key, so an intact one is reported as stale.
       const CheckedEntry found = read ? check_contents(file) : check_header(file, EntryKey{});
       if (found.state == EntryState::invalid) {
-        check.damaged.push_back(fmt::format("{}: {}", entry.path.string(), found.reason));
+        check.damaged.push_back(fmt::format("{}: {}", place.path(), found.reason));
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::not_found) check.damaged.emplace_back(error.what());
@@ -124,19 +107,15 @@ EntriesCheck check_entries(const std::string& folder, std::uint64_t max_bytes) {
 
 bool make_room(const std::string& folder, const std::string& path, std::uint64_t bytes,
                std::uint64_t max_bytes) {
-  remove_abandoned(weights_folder(folder));
   if (bytes > max_bytes) return false;
-  std::vector<CachedFile> entries = files_in(weights_folder(folder), [&](const fs::path& file) {
-    return is_entry(file) && file.string() != path;  // that one will be replaced
-  });
-  std::sort(entries.begin(), entries.end(),
-            [](const CachedFile& a, const CachedFile& b) { return a.last_use < b.last_use; });
+  Entries entries = entries_of(folder, Order::oldest_first);
+  const std::string own = fs::path(path).filename().string();  // will be replaced
+  std::erase_if(entries.files, [&](const auto& file) { return file.name == own; });
   std::uint64_t total = bytes;
-  for (const CachedFile& entry : entries) total += entry.bytes;
-  for (const CachedFile& entry : entries) {
+  for (const auto& entry : entries.files) total += entry.bytes;
+  for (const auto& entry : entries.files) {
     if (total <= max_bytes) break;
-    std::error_code ignored;
-    fs::remove(entry.path, ignored);
+    entries.folder->remove(entry.name);
     total -= entry.bytes;
   }
   return true;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "cache/checksum.h"
-#include "io/atomic_file.h"
+#include "io/sha256.h"
 
 namespace toto::cache {
 namespace {
@@ -18,20 +18,20 @@ static_assert(std::endian::native == std::endian::little, "entries are little-en
 
 constexpr std::array<char, 8> kMagic = {'t', 'o', 't', 'o', 'p', 'a', 'c', 'k'};
 constexpr std::size_t kChunk = std::size_t{1} << 20;  // bytes summed per task
-constexpr std::size_t kTrailer = sizeof(std::uint64_t);
+using Digest = io::Sha256::Digest;
+constexpr std::size_t kTrailer = sizeof(Digest);
 
 struct Header {  // followed by the sizes of the sections
   std::array<char, 8> magic = kMagic;
   std::uint32_t format = kPackedFormat;
   std::uint32_t num_sections = 0;
   std::uint64_t file_size = 0;
-  std::uint64_t checksum = 0;  // of this struct with this field zero
   std::array<char, kDigestLength> key = {};
   std::array<char, kDigestLength> weights_sha256 = {};
-  std::array<char, 32> unused = {};  // padding to a multiple of kChecksumBlock
+  Digest checksum = {};  // of everything above
 };
 static_assert(std::has_unique_object_representations_v<Header>);
-static_assert(sizeof(Header) % kChecksumBlock == 0);
+static_assert(sizeof(Header) % sizeof(std::uint64_t) == 0);
 
 std::uint64_t header_bytes(std::uint64_t num_sections) {
   return round_up(sizeof(Header) + num_sections * sizeof(std::uint64_t), kSectionAlignment);
@@ -46,9 +46,10 @@ std::vector<std::uint64_t> section_offsets(const EntryKey& key) {
   return offsets;
 }
 
-std::uint64_t header_checksum(Header header) {
-  header.checksum = 0;
-  return checksum(std::as_bytes(std::span(&header, 1)));
+Digest header_checksum(const Header& header) {
+  io::Sha256 hash;
+  hash.update(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, checksum)));
+  return hash.digest();
 }
 
 // The header and the table of section sizes, padded to whole pages.
@@ -83,9 +84,9 @@ class SummingWriter {
     std::ranges::copy(section.last(over), page.begin());
     write_pages(page);
   }
-  std::uint64_t finish() {
+  Digest finish() {
     if (in_chunk_ > 0) end_chunk();
-    return sum_;
+    return sums_.digest();
   }
 
  private:
@@ -101,26 +102,29 @@ class SummingWriter {
     }
   }
   void end_chunk() {
-    sum_ = add_to_checksum(sum_, chunk_.finish());
+    sums_.update(chunk_.digest());
     in_chunk_ = 0;
   }
 
   io::AtomicFile& file_;
-  Checksum chunk_;
+  io::Sha256 chunk_, sums_;
   std::size_t in_chunk_ = 0;
-  std::uint64_t sum_ = 0;
 };
 
+Digest checksum(std::span<const std::byte> chunk) noexcept {
+  io::Sha256 hash;
+  hash.update(chunk);
+  return hash.digest();
+}
+
 // Sums chunks on all threads, then combines the sums in order: the same result as SummingWriter.
-std::uint64_t checksum_of_chunks(std::span<const std::byte> bytes, ThreadPool& pool) {
-  std::vector<std::uint64_t> sums((bytes.size() + kChunk - 1) / kChunk);
+Digest checksum_of_chunks(std::span<const std::byte> bytes, ThreadPool& pool) {
+  std::vector<Digest> sums((bytes.size() + kChunk - 1) / kChunk);
   pool.run(static_cast<int>(sums.size()), [&](int i, int) {
     const auto rest = bytes.subspan(static_cast<std::size_t>(i) * kChunk);
     sums[static_cast<std::size_t>(i)] = checksum(rest.first(std::min(rest.size(), kChunk)));
   });
-  std::uint64_t sum = 0;
-  for (const std::uint64_t part : sums) sum = add_to_checksum(sum, part);
-  return sum;
+  return checksum(std::as_bytes(std::span(sums)));
 }
 
 CheckedEntry invalid(std::string reason) {
@@ -176,7 +180,9 @@ CheckedEntry check_contents(const io::RegularFile& file) {
   }
   const std::uint64_t end = file.size() - kTrailer;
   std::vector<std::byte> chunk(kChunk);
-  std::uint64_t sum = 0, expected = 0, offset = 0;
+  io::Sha256 sums;
+  Digest expected = {};
+  std::uint64_t offset = 0;
   const auto read = [&](std::span<std::byte> bytes) {
     const bool whole = file.read_at(offset, bytes) == bytes.size();
     offset += bytes.size();
@@ -185,9 +191,9 @@ CheckedEntry check_contents(const io::RegularFile& file) {
   while (offset < end) {
     const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, end - offset));
     if (!read(part)) return invalid("it was truncated while it was read");
-    sum = add_to_checksum(sum, checksum(part));
+    sums.update(checksum(part));
   }
-  if (!read(std::as_writable_bytes(std::span(&expected, 1))) || sum != expected) {
+  if (!read(expected) || sums.digest() != expected) {
     return invalid("its contents do not match their checksum");
   }
   return entry;
@@ -198,8 +204,8 @@ CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted
   CheckedEntry entry = check_header(file, file.size(), wanted);
   if (entry.state != EntryState::valid) return entry;
   const std::vector<std::uint64_t> offsets = section_offsets(wanted);
-  std::uint64_t expected = 0;
-  std::memcpy(&expected, file.data() + offsets.back(), sizeof expected);
+  Digest expected = {};
+  std::memcpy(expected.data(), file.data() + offsets.back(), sizeof expected);
   if (checksum_of_chunks(file.first(offsets.back()), pool) != expected) {
     return invalid("its contents do not match their checksum");
   }
@@ -213,16 +219,16 @@ CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted
   return entry;
 }
 
-void write_entry(const std::string& path, const EntryKey& key, std::string_view weights_sha256,
+void write_entry(const io::CacheFile& file, const EntryKey& key, std::string_view weights_sha256,
                  std::span<const std::span<const std::byte>> sections) {
   const std::vector<std::byte> header = make_header(key, weights_sha256);
-  io::AtomicFile file(path);
-  SummingWriter writer(file);
+  io::AtomicFile written = file.replace();
+  SummingWriter writer(written);
   writer.write(header);
   for (const std::span<const std::byte> section : sections) writer.write(section);
-  const std::uint64_t sum = writer.finish();
-  file.write(&sum, sizeof sum);
-  file.commit(io::Flush::later);
+  const Digest sum = writer.finish();
+  written.write(sum.data(), sum.size());
+  written.commit(io::Flush::later);
 }
 
 }  // namespace toto::cache

@@ -1,11 +1,10 @@
-// A file of packed weights, laid out so that the kernels read the mapped file directly.
+// A file of packed weights, laid out so that the kernels use it as it is, once it is in memory.
 //
 //   header    magic, format, sizes, the key it was made from; its own checksum
 //   sections  each at a multiple of kSectionAlignment, zeros between them
-//   trailer   eight bytes: the checksum of everything before
+//   trailer   the checksum of everything before: the SHA-256 of the SHA-256 of every 1 MB
 //
-// An entry is never changed in place: it is written under another name and renamed, or unlinked. A
-// process that has the old file mapped keeps it intact, so a mapping never shrinks (SIGBUS).
+// An entry is never changed in place: it is written under another name and renamed, or unlinked.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,12 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "io/regular_file.h"
+#include "io/cache_file.h"
 
 namespace toto::cache {
 
 inline constexpr std::size_t kSectionAlignment = 4096;
-inline constexpr std::uint32_t kPackedFormat = 1;
+inline constexpr std::uint32_t kPackedFormat = 2;
 inline constexpr std::size_t kDigestLength = 64;  // hexadecimal digits of a SHA-256
 
 // What an entry must match to be used.
@@ -43,17 +42,16 @@ struct CheckedEntry {
   std::vector<std::span<const std::byte>> sections = {};  // views of `file`; if valid
 };
 
-// Checks an untrusted entry; every byte is covered by one of the checksums. `file` must be aligned
-// to eight bytes.
+// Checks an untrusted entry; every byte is covered by one of the checksums.
 CheckedEntry check_entry(std::span<const std::byte> file, const EntryKey& wanted, ThreadPool& pool);
-// Checks the header only: whether the entry is worth mapping, or must be written again.
+// Checks the header only: whether the entry is worth reading, or must be written again.
 CheckedEntry check_header(const io::RegularFile& file, const EntryKey& wanted);
 // Checks every byte, whatever the entry was made from; returns stale or invalid. Reads the file in
 // chunks of 1 MB.
 CheckedEntry check_contents(const io::RegularFile& file);
 
 // Writes the sections one by one without copying them. Errors are those of io::AtomicFile.
-void write_entry(const std::string& path, const EntryKey& key, std::string_view weights_sha256,
+void write_entry(const io::CacheFile& file, const EntryKey& key, std::string_view weights_sha256,
                  std::span<const std::span<const std::byte>> sections);
 
 }  // namespace toto::cache

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "base/error.h"
-#include "io/atomic_file.h"
 #include "io/sha256.h"
 
 namespace toto::cache {
@@ -25,10 +24,10 @@ std::string first_line(std::string_view key) {
 
 }  // namespace
 
-TextEntry read_text_entry(const std::string& path, std::string_view key) {
+TextEntry read_text_entry(const io::CacheFile& entry, std::string_view key) {
   std::string file;
   try {
-    file = io::read_file(path, kMaxBytes);
+    file = io::read_file(entry.open(), kMaxBytes);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::out_of_memory) throw;
     if (error.code() == ErrorCode::not_found) return {};
@@ -39,17 +38,19 @@ TextEntry read_text_entry(const std::string& path, std::string_view key) {
   const std::size_t body = file.size() < digest_line ? 0 : file.size() - digest_line;
   const std::string_view hashed = std::string_view(file).substr(0, body);
   if (std::string_view(file).substr(body) != digest_of(hashed) + "\n") {
-    return {.text = {}, .invalid = path + ": its checksum does not match its contents"};
+    return {.text = {}, .invalid = entry.path() + ": its checksum does not match its contents"};
   }
   if (!hashed.starts_with(begin)) return {};
   return {.text = std::string(hashed.substr(begin.size())), .invalid = {}};
 }
 
-void write_text_entry(const std::string& path, std::string_view key, std::string_view text) {
+void write_text_entry(const io::CacheFile& entry, std::string_view key, std::string_view text) {
   std::string file = first_line(key);
   file += text;
   file += digest_of(file) + "\n";
-  io::write_file_atomically(path, file);
+  io::AtomicFile written = entry.replace();
+  written.write(file);
+  written.commit();
 }
 
 }  // namespace toto::cache

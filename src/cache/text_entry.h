@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/cache_file.h"
+
 namespace toto::cache {
 
 struct TextEntry {
@@ -12,11 +14,11 @@ struct TextEntry {
   std::string invalid;              // the file's name and why it cannot be used
 };
 
-// Reads the text written at `path` under this key. A damaged file is reported; a file with another
+// Reads the text written to `entry` under this key. A damaged file is reported; a file with another
 // key is not, and the next write replaces it.
-TextEntry read_text_entry(const std::string& path, std::string_view key);
+TextEntry read_text_entry(const io::CacheFile& entry, std::string_view key);
 
 // Errors are those of io::AtomicFile. `text` must end with a newline.
-void write_text_entry(const std::string& path, std::string_view key, std::string_view text);
+void write_text_entry(const io::CacheFile& entry, std::string_view key, std::string_view text);
 
 }  // namespace toto::cache

@@ -74,13 +74,14 @@ Tuning::Tuning(Network& network, const EngineOptions& options, ThreadPool& pool,
   network.use(schedules_);
   if (folder.empty() || network.products().empty()) return;
   // One file per model size, dtype and thread count; another CPU or version overwrites it.
-  path_ = fmt::format("{}/schedules/{}-{}-{}.txt", folder, network.schedule_name(),
-                      name_of(options.dtype), options.threads);
-  cache::TextEntry entry = cache::read_text_entry(path_, key_);
+  file_.emplace(folder, "schedules",
+                fmt::format("{}-{}-{}.txt", network.schedule_name(), name_of(options.dtype),
+                            options.threads));
+  cache::TextEntry entry = cache::read_text_entry(*file_, key_);
   invalid_ = std::move(entry.invalid);
   if (entry.text && !read(*entry.text, schedules_)) {
     schedules_ = {};
-    invalid_ = path_ + ": its lines are not what this version writes";
+    invalid_ = file_->path() + ": its lines are not what this version writes";
   }
 }
 
@@ -138,9 +139,9 @@ void Tuning::prepare(int rows, int outputs, const Workspace& workspace) {
 
 void Tuning::keep() {
   if (measured_ == 0) return;
-  std::string place = path_.empty() ? "without a cache" : path_;
+  std::string place = file_ ? file_->path() : "without a cache";
   try {
-    if (!path_.empty()) cache::write_text_entry(path_, key_, written(schedules_));
+    if (file_) cache::write_text_entry(*file_, key_, written(schedules_));
   } catch (const Error& error) {
     place = fmt::format("not kept: {}", error.what());
   }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/threads.h"
+#include "io/cache_file.h"
 #include "model/architecture.h"
 #include "model/schedules.h"
 
@@ -35,7 +37,7 @@ class Tuning {
   const Network& network_;
   ThreadPool& pool_;
   Schedules schedules_;
-  std::string path_;
+  std::optional<io::CacheFile> file_;  // none: nothing is kept
   std::string key_;
   std::string invalid_;
   std::function<void(std::string_view)> log_;

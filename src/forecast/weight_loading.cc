@@ -52,17 +52,17 @@ LoadedWeights load_weights(const Checkpoint& checkpoint, const EngineOptions& op
       checkpoint.architecture().declare(checkpoint, options.dtype);
   cache::WeightCache cache(
       wanted.folder, wanted.max_bytes,
-      cache::entry_path(wanted.folder, checkpoint.folder(), name_of(options.dtype)),
+      cache::entry_file(wanted.folder, checkpoint.folder(), name_of(options.dtype)),
       {.digest = digest_of(checkpoint, options.dtype, identity.text),
        .sizes = declared->array_sizes()},
       options.on_plan);
 
   LoadedWeights loaded;
-  loaded.mapped = cache.find(pool);
-  if (loaded.mapped) {
-    declared->map(loaded.mapped->sections);
+  loaded.kept = cache.find(pool);
+  if (loaded.kept) {
+    declared->map(loaded.kept->sections);
     loaded.weights = std::move(declared);
-    loaded.sha256 = loaded.mapped->weights_sha256;
+    loaded.sha256 = loaded.kept->weights_sha256;
     return loaded;
   }
   loaded = pack_weights(checkpoint, options, pool);

@@ -1,4 +1,4 @@
-// Loads the weights of an optimised network: maps packed weights from the cache folder, or packs
+// Loads the weights of an optimised network: reads packed weights from the cache folder, or packs
 // the checkpoint and keeps the result there for the next start.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace toto {
 
 struct LoadedWeights {
-  std::optional<cache::MappedWeights> mapped;  // outlives `weights`, which point into it
+  std::optional<cache::KeptWeights> kept;  // outlives `weights`, which point into it
   std::unique_ptr<PackedWeights> weights;
   std::string sha256;  // of the checkpoint's files
   std::vector<std::string> warnings;

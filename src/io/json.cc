@@ -284,6 +284,11 @@ class Parser {
       return;
     }
     json.kind = Json::Kind::real;
+    std::uint64_t large = 0;
+    if (is_integer &&
+        std::from_chars(token.data(), token.data() + token.size(), large).ec == std::errc()) {
+      json.string = token;
+    }
     if (std::from_chars(token.data(), token.data() + token.size(), json.real).ec ==
         std::errc::result_out_of_range) {
       if (is_huge(*parts)) {

@@ -23,7 +23,7 @@ class Json {
   bool boolean = false;
   std::int64_t integer = 0;  // integers beyond int64 have kind real
   double real = 0;           // also set for integers
-  std::string string;
+  std::string string;        // of kind real: the digits of an integer from 2^63 to 2^64 - 1
   std::vector<Json> array;
   std::vector<Member> object;
 

@@ -21,6 +21,16 @@ std::string_view kind_of(mode_t mode) {
   return "not a file with data";
 }
 
+// O_NONBLOCK: opening a FIFO without a writer would block forever. No effect on regular files.
+int open_unblocked(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    fail(ErrorCode::not_found, "{}: no such file: its name holds a zero byte", path.c_str());
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) fail_open(path, errno);
+  return fd;
+}
+
 }  // namespace
 
 void fail_open(const std::string& path, int error) {
@@ -42,18 +52,14 @@ void fail_open(const std::string& path, int error) {
   }
 }
 
-RegularFile::RegularFile(const std::string& path) : path_(path) {
-  if (path.find('\0') != std::string::npos) {
-    fail(ErrorCode::not_found, "{}: no such file: its name holds a zero byte", path.c_str());
-  }
-  // O_NONBLOCK: opening a FIFO without a writer would block forever. No effect on regular files.
-  fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  if (fd_ < 0) fail_open(path, errno);
+RegularFile::RegularFile(const std::string& path) : RegularFile(open_unblocked(path), path) {}
+
+RegularFile::RegularFile(int fd, std::string path) : path_(std::move(path)), fd_(fd) {
   struct stat status{};
   const bool known = ::fstat(fd_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(fd_);  // the destructor does not run when a constructor throws
-    fail(ErrorCode::corrupt_file, "{}: is {}, expected a regular file", path,
+    fail(ErrorCode::corrupt_file, "{}: is {}, expected a regular file", path_,
          known ? kind_of(status.st_mode) : "unreadable");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
@@ -89,7 +95,9 @@ FileStamp RegularFile::stamp() const {
           .size = static_cast<std::uint64_t>(status.st_size),
           .modified_ns = nanoseconds(status.st_mtim),
           .changed_ns = nanoseconds(status.st_ctim),
-          .owner = status.st_uid};
+          .owner = status.st_uid,
+          .mode = status.st_mode & 07777,
+          .num_links = static_cast<std::uint32_t>(status.st_nlink)};
 }
 
 std::size_t RegularFile::read_at(std::uint64_t offset, std::span<std::byte> dst) const {

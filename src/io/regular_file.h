@@ -13,7 +13,7 @@ struct FileStamp {
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t modified_ns = 0;  // since 1970; programs can set it
   std::int64_t changed_ns = 0;   // of contents, mode, owner or times; only the kernel sets it
-  std::uint32_t owner = 0;
+  std::uint32_t owner = 0, mode = 0, num_links = 0;  // mode: permissions only
   bool operator==(const FileStamp&) const = default;
 };
 
@@ -26,6 +26,8 @@ class RegularFile {
   RegularFile() = default;  // no file: any read fails
   // Error: not_found, or corrupt_file for a folder, FIFO, device or a file that cannot be read.
   explicit RegularFile(const std::string& path);
+  // Takes over `fd`, which is closed on an error, too. `path` is for messages.
+  RegularFile(int fd, std::string path);
   RegularFile(RegularFile&& other) noexcept;
   RegularFile& operator=(RegularFile&& other) noexcept;
   ~RegularFile();

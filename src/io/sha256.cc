@@ -193,7 +193,7 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
   std::copy(bytes.begin(), bytes.end(), pending_.begin());
 }
 
-std::string Sha256::hex_digest() {
+Sha256::Digest Sha256::digest() noexcept {
   // A one bit, zeros up to eight bytes short of a block, the length in bits.
   std::array<std::byte, kBlock + 8> padding{std::byte{0x80}};
   const std::size_t zeros_end = (kBlock + kBlock - 8 - length_ % kBlock - 1) % kBlock + 1;
@@ -201,9 +201,17 @@ std::string Sha256::hex_digest() {
     padding[zeros_end + i] = static_cast<std::byte>(length_ * 8 >> (56 - 8 * i));
   }
   update(std::span(padding).first(zeros_end + 8));
-  std::string hex;
-  for (const std::uint32_t word : state_) hex += fmt::format("{:08x}", word);
+  Digest digest;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  }
   reset();
+  return digest;
+}
+
+std::string Sha256::hex_digest() {
+  std::string hex;
+  for (const std::byte byte : digest()) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
   return hex;
 }
 

@@ -19,7 +19,9 @@ class Sha256 {
   static bool has_instructions() noexcept;
 
   void update(std::span<const std::byte> bytes) noexcept;
-  std::string hex_digest();  // 64 characters; resets the hash
+  using Digest = std::array<std::byte, 32>;
+  Digest digest() noexcept;  // resets the hash
+  std::string hex_digest();  // the same as 64 characters
 
  private:
   using HashState = std::array<std::uint32_t, 8>;

@@ -52,6 +52,9 @@ Json whole_number(const Setting& setting, const Given& given) {
   if (given.value.kind == Json::Kind::integer && given.value.integer >= 0) {
     number = static_cast<std::uint64_t>(given.value.integer);
   }
+  if (given.value.kind == Json::Kind::real && !given.value.string.empty()) {
+    number = parsed<std::uint64_t>(given.value.string);
+  }
   const double high = given.high.value_or(setting.high);
   const auto as_double = static_cast<double>(number.value_or(0));
   if (!number || as_double < setting.low || as_double > high) {

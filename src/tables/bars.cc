@@ -115,6 +115,9 @@ void read_into(io::ByteSource& bytes, const std::string& file, const std::string
     }
     Bars& bars = all.bars.emplace_back();
     bars.symbol = table.id_name.empty() ? symbol : rows.id;
+    if (const std::string complaint = name_complaint(bars.symbol); !complaint.empty()) {
+      fail(ErrorCode::corrupt_file, "{}: the symbol {}", file, complaint);
+    }
     bars.file = file;
     bars.file_sha256 = sha256;
     bars.style = table.style;

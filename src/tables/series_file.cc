@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -426,6 +427,12 @@ std::optional<InputData> stream_series(const std::string& path, const ReadOption
                                        const std::optional<TimeStyle>& style) {
   const std::unique_ptr<io::ByteSource> source = io::open_source(path);
   return stream_series(*source, name_of_source(path), options, take, style);
+}
+
+void check_last_time(const InputSeries& series, int horizon) {
+  const TimeAxis& past = *series.axis;
+  if (past.frequency.unit == Frequency::Unit::unknown) return;
+  std::ignore = advance(past.frequency, past.times.back(), horizon);
 }
 
 TimeAxis future_axis(const InputSeries& series, int horizon) {

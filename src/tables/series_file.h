@@ -82,6 +82,8 @@ std::optional<InputData> stream_series(io::ByteSource& source, const std::string
                                        const std::optional<TimeStyle>& style = {});
 
 // The `horizon` steps after a series, in the style of its own times. Without a frequency these are
+// Error(corrupt_file) if a forecast of this many steps would pass the year 9999.
+void check_last_time(const InputSeries& series, int horizon);
 // the step numbers 1, 2, ...
 TimeAxis future_axis(const InputSeries& series, int horizon);
 std::vector<std::string> future_timestamps(const InputSeries& series, int horizon);

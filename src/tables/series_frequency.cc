@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -11,8 +12,9 @@
 namespace toto::tables {
 namespace {
 
-constexpr std::int64_t kLastYear = 250'000;             // int64 microseconds reach 294,247
-constexpr Ticks kLastTick = 7'889'000'000'000'000'000;  // about the end of kLastYear
+constexpr std::int64_t kLastYear = 9999;                // the last one that ISO 8601 can name
+constexpr Ticks kEndTick = 253'402'300'800 * kSecond;   // the end of kLastYear
+constexpr Ticks kSafeTick = 7'889'000'000'000'000'000;  // computing with it does not overflow
 
 struct FrequencyCode {
   std::string_view code;
@@ -42,10 +44,10 @@ bool is_anchor(std::string_view text) {
 
 // Long horizons of coarse steps leave the range of the calendar.
 [[noreturn]] void fail_past_end(const Frequency& frequency, std::int64_t steps) {
-  fail(ErrorCode::invalid_argument,
-       "{} steps of {} pass the year {}, expected times before it; a shorter series or horizon may "
-       "fit",
-       steps, name_of(frequency, false), kLastYear);
+  fail(ErrorCode::corrupt_file,
+       "{} steps of {} pass the year {}, expected times of the years 1 to {}; a shorter series or "
+       "horizon may fit",
+       steps, name_of(frequency, false), kLastYear, kLastYear);
 }
 
 // Counts from the first time, not step by step: 31 January plus one month is 29 February, plus two
@@ -116,6 +118,7 @@ std::string adjective_of(const Frequency& frequency) {
 }
 
 Ticks advance(const Frequency& frequency, Ticks from, std::int64_t steps) {
+  std::optional<Ticks> to;
   switch (frequency.unit) {
     case Frequency::Unit::unknown:
       break;
@@ -123,12 +126,15 @@ Ticks advance(const Frequency& frequency, Ticks from, std::int64_t steps) {
       return advance_months(frequency, from, steps);
     case Frequency::Unit::weekday:
       // Five weekdays span seven days, so twice their number is an upper bound of the days.
-      if (steps > 0 && frequency.count > (kLastTick - from) / (2 * kDay) / steps) break;
-      return advance_weekdays(from, frequency.count * steps);
+      if (steps > 0 && frequency.count > (kSafeTick - from) / (2 * kDay) / steps) break;
+      to = advance_weekdays(from, frequency.count * steps);
+      break;
     case Frequency::Unit::fixed:
-      if (steps > 0 && frequency.count > (kLastTick - from) / steps) break;
-      return from + frequency.count * steps;
+      if (steps > 0 && frequency.count > (kSafeTick - from) / steps) break;
+      to = from + frequency.count * steps;
+      break;
   }
+  if (to && *to < kEndTick) return *to;
   if (frequency.unit != Frequency::Unit::unknown) fail_past_end(frequency, steps);
   fail(ErrorCode::internal, "a time is to advance by a frequency that is unknown");
 }

@@ -345,6 +345,10 @@ std::string name_complaint(std::string_view name) {
   if (first_invalid_utf8(name) < name.size()) {
     return fmt::format("{} is not valid UTF-8; save the file as UTF-8", quoted(name));
   }
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (std::ranges::any_of(name, is_control)) {
+    return fmt::format("{} has a control character, expected text on one line", quoted(name));
+  }
   return {};
 }
 

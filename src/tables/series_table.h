@@ -76,8 +76,8 @@ std::optional<SeriesTable> stream_table(io::TextInput& input, const TableOptions
 // The names in the header, without consuming it.
 std::vector<std::string> header_names(const io::TextInput& input);
 
-// Checks a column name or series id (UTF-8, not blank, at most kMaxNameBytes). Empty if valid,
-// otherwise what is wrong.
+// Checks a column name or series id (UTF-8, not blank, no control characters, at most
+// kMaxNameBytes). Empty if valid, otherwise what is wrong.
 std::string name_complaint(std::string_view name);
 
 }  // namespace toto::tables

@@ -56,7 +56,7 @@ struct CompareReport : JudgedReport {
   int context = 0, horizon = 0, samples = 0, runs = 0;
   std::vector<Mode> modes;
   std::vector<CompareRow> rows;      // by symbol, then by mode
-  std::vector<std::string> weights;  // their origin: packed, mapped, or why a cache was refused
+  std::vector<std::string> weights;  // their origin: packed, read, or why a cache was refused
 
   std::vector<std::string> findings() const;  // conclusions from the figures, in sentences
 };

@@ -32,7 +32,7 @@ std::unique_ptr<Runner> load_runner(const std::string& folder, const EngineOptio
 // The modes that support a dtype: the meaning of `--modes all`.
 std::vector<Mode> all_modes(DType dtype);
 
-// Options that also collect the sentences about the origin of the weights in `notes`: mapped from a
+// Options that also collect the sentences about the origin of the weights in `notes`: read from a
 // cache, packed, or why a cache entry was not used. Each is noted once. `notes` must outlive the
 // engine.
 EngineOptions noting_weights(EngineOptions options, std::vector<std::string>& notes);

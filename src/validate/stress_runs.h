@@ -65,7 +65,7 @@ struct StressReport : JudgedReport {
   std::map<Mode, Latency> latency;            // of the windows, one at a time
   std::map<Mode, Latency> mixed, concurrent;  // all shapes one at a time; small ones concurrently
   double mae_persistence = 0;                 // on the same windows
-  std::vector<std::string> weights;  // their origin: packed, mapped, or why a cache was refused
+  std::vector<std::string> weights;  // their origin: packed, read, or why a cache was refused
 };
 
 // A mode that cannot run fails its checks; an unusable model or unusable data is an Error.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "backtest/backtest_report.h"
 #include "backtest/lookahead.h"
 #include "backtest/walk_forward.h"
 #include "backtest_fixture.h"
@@ -307,6 +308,28 @@ TEST(Lookahead, TheProofPassesAnHonestSourceAndCatchesAnOracle) {
   EXPECT_TRUE(check_no_lookahead(run(plan, late), late, Checked::all).passed());
 }
 
+// A forecast from a damaged cache is named as such: nothing looked ahead.
+TEST(Lookahead, AWrongKeptForecastIsNotLookahead) {
+  const std::vector<tables::Bars> bars = {random_bars(4, 120, "A")};
+  BacktestSpec options;
+  options.windows = 30;
+  const RunPlan plan = plan_run(bars, options);
+  Coin coin;
+  std::vector<SymbolResult> results = run(plan, coin);
+  results[0].forecasts[7][0].point *= 1.001;
+  const LookaheadCheck check = check_no_lookahead(results, coin, Checked::all);
+  EXPECT_FALSE(check.passed());
+  EXPECT_TRUE(check.kept_forecast_differs);
+  EXPECT_EQ(check.failure().find("no-lookahead"), std::string::npos) << check.failure();
+  EXPECT_NE(check.failure().find("a forecast kept by an earlier run is wrong: A at "),
+            std::string::npos);
+  EXPECT_EQ(lookahead_sentence(check).find("LOOKAHEAD"), std::string::npos);
+  Oracle oracle(1);
+  const LookaheadCheck real = check_no_lookahead(run(plan, oracle), oracle, Checked::all);
+  EXPECT_FALSE(real.kept_forecast_differs);
+  EXPECT_TRUE(real.failure().starts_with("the no-lookahead proof failed: "));
+}
+
 TEST(Lookahead, ASampleIsSpreadOverSymbolsAndWindows) {
   std::vector<tables::Bars> bars;
   for (unsigned i = 0; i < 20; ++i) bars.push_back(random_bars(i, 100, fmt::format("S{}", i)));
@@ -472,7 +495,7 @@ TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {
     ForecastCache cache(folder_.path(), setting);
     EXPECT_EQ(forecasts(plan.symbols, cache), expected);
     EXPECT_EQ(computed_, 20u);
-    EXPECT_EQ(cache.problem(), "");
+    EXPECT_TRUE(cache.warnings().empty());
   }
   const auto rerun = [&] {
     ForecastCache cache(folder_.path(), setting);
@@ -480,7 +503,8 @@ TEST_F(EngineSourceTest, TheDiskCacheIgnoresDamagedEntries) {
     return computed_;
   };
   EXPECT_EQ(rerun(), 0u);
-  const std::string path = std::filesystem::directory_iterator(folder_.path())->path().string();
+  const std::string path =
+      std::filesystem::directory_iterator(folder_ / "forecasts")->path().string();
   const std::string whole = io::contents_of(path);
   std::string flipped = whole;
   flipped[100] = static_cast<char>(flipped[100] ^ 1);
@@ -506,7 +530,8 @@ TEST_F(EngineSourceTest, AReadOnlyFolderOnlyDisablesTheCache) {
   ForecastCache cache(folder_ / "file/inside", "setting");
   const std::array<std::pair<ContextKey, RawForecast>, 1> entries = {{{{1, 2}, {3.0f}}}};
   cache.add(entries);
-  EXPECT_NE(cache.problem().find("not kept"), std::string::npos);
+  ASSERT_EQ(cache.warnings().size(), 1u);
+  EXPECT_NE(cache.warnings()[0].find("not kept"), std::string::npos);
   ASSERT_NE(cache.find({1, 2}), nullptr);
   EXPECT_EQ(cache.find({1, 2})->front(), 3.0f);
   EXPECT_EQ(cache.find({2, 1}), nullptr);

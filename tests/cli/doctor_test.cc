@@ -98,7 +98,22 @@ TEST_F(DoctorTest, LooksIntoTheCacheFolder) {
   ASSERT_EQ(chmod(path("cache").c_str(), 0777), 0);
   cache = line(doctor({"--cache-dir", "cache"}), "cache folder");
   EXPECT_EQ(cache.status, "warn");
-  EXPECT_TRUE(has(cache.advice, "chmod o-w cache")) << cache.advice;
+  EXPECT_TRUE(has(cache.advice, "chmod go-w cache")) << cache.advice;
+  ASSERT_EQ(chmod(path("cache").c_str(), 0770), 0);
+  EXPECT_TRUE(has(line(doctor({"--cache-dir", "cache"}), "cache folder").advice, "chmod go-w"));
+  ASSERT_EQ(chmod(path("cache").c_str(), 0700), 0);
+  EXPECT_FALSE(has(line(doctor({"--cache-dir", "cache"}), "cache folder").advice, "chmod"));
+  ASSERT_EQ(chmod(path("cache/weights").c_str(), 0777), 0);
+  EXPECT_TRUE(has(line(doctor({"--cache-dir", "cache"}), "cache folder").advice,
+                  "chmod go-w cache/weights"));
+  std::filesystem::create_directory_symlink(path("cache"), path("cache/forecasts"));
+  EXPECT_TRUE(has(line(doctor({"--cache-dir", "cache"}), "cache folder").advice,
+                  "cache/forecasts is a symbolic link"));
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(path("cache").c_str(), 12345, 0), 0);
+    EXPECT_TRUE(has(line(doctor({"--cache-dir", "cache"}), "cache folder").advice,
+                    "cache belongs to user 12345"));
+  }
 }
 
 // A network whose last layer is gone answers zeros: finite, the same bits, and not in order.

@@ -56,6 +56,8 @@ TEST_F(Serve, RefusesWrongFlags) {
   expect_refusal(2, {"--api-key", "--api-key-file"},
                  {"serve", "--api-key", "a", "--api-key-file", "b"});
   expect_refusal(3, {"nokey"}, {"serve", "--api-key-file", "nokey"});
+  file("zero", std::string("key\0rest\n", 9));
+  expect_refusal(2, {"zero holds no usable key"}, {"serve", "--api-key-file", "zero"});
   expect_refusal(2, {"host"}, {"serve", "--host", "nowhere.invalid"});
   expect_refusal(3, {"nomodel"}, {"serve", "--model", "nomodel"});
   expect_refusal(2, {"log"}, {"serve", "--port", "0", "--log", "/no/such/folder/log"});
@@ -326,6 +328,27 @@ TEST_F(Serve, ABenchmarkIsOneOfTheTables) {
   // Never a file of the server.
   EXPECT_TRUE(has(ask("POST", "/v1/backtest", request(data("BTCUSD.csv"))),
                   "expected the name of one of the tables"));
+}
+
+// A symbol is repeated many times in the report: 20 MB of it made 923 MB.
+TEST_F(Serve, BacktestsCheckNamesAndSettings) {
+  serve({"--port", "0"});
+  const auto ask_for = [&](const std::string& symbol, const std::string& more = {}) {
+    return ask("POST", "/v1/backtest",
+               R"({"csv": {")" + symbol +
+                   R"(": "date,open,high,low,close\n2024-01-01,1,1,1,1\n"})" + more + "}");
+  };
+  for (const std::string& bad :
+       {std::string(), std::string("  "), std::string(4097, 'x'), std::string("a\\u0000"),
+        std::string("a\\u001b[0m"), std::string("a\\r\\nb")}) {
+    const std::string answer = ask_for(bad);
+    EXPECT_TRUE(answer.starts_with("400") && has(answer, "a symbol of csv"))
+        << answer.substr(0, 200);
+  }
+  for (const char* settings : {"[]", "\"x\"", "1"}) {
+    const std::string answer = ask_for("X", fmt::format(R"(, "settings": {})", settings));
+    EXPECT_TRUE(answer.starts_with("400") && has(answer, "expected an object")) << answer;
+  }
 }
 
 // A service answers for itself: a variable or a line of toto.conf on its machine must not change

@@ -1,5 +1,6 @@
 // Mode max-autotune: schedules are measured once, kept, checked, and never change a bit.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -123,15 +124,43 @@ TEST_F(TuningTest, ToleratesAnUnwritableFolder) {
 
 TEST(TextEntry, HoldsOneTextForOneKey) {
   const TemporaryFolder folder;
-  const std::string path = folder / "sub/entry.txt";
-  EXPECT_FALSE(cache::read_text_entry(path, "key").text);
-  cache::write_text_entry(path, "key", "a\nb\n");
-  EXPECT_EQ(cache::read_text_entry(path, "key").text, "a\nb\n");
-  const cache::TextEntry other = cache::read_text_entry(path, "another");
+  const io::CacheFile entry(folder.path(), "sub", "entry.txt");
+  EXPECT_FALSE(cache::read_text_entry(entry, "key").text);
+  cache::write_text_entry(entry, "key", "a\nb\n");
+  EXPECT_EQ(cache::read_text_entry(entry, "key").text, "a\nb\n");
+  const cache::TextEntry other = cache::read_text_entry(entry, "another");
   EXPECT_FALSE(other.text);
   EXPECT_EQ(other.invalid, "");  // intact, with another key
-  std::filesystem::create_directory(folder / "dir");
-  EXPECT_NE(cache::read_text_entry(folder / "dir", "key").invalid, "");
+}
+
+// A FIFO in its place does not hang the run; nothing is written through a link.
+TEST(TextEntry, IsReplacedUnlessItIsAFileOfOurs) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const io::CacheFile entry(folder.path(), "sub", "entry.txt");
+  const std::string behind = folder / "behind";
+  const auto expect_replaced = [&](std::string_view reason, const std::function<void()>& make) {
+    fs::remove_all(entry.path());
+    make();
+    const cache::TextEntry found = cache::read_text_entry(entry, "key");
+    EXPECT_FALSE(found.text) << reason;
+    EXPECT_NE(found.invalid.find(reason), std::string::npos) << found.invalid;
+    cache::write_text_entry(entry, "key", "text\n");
+    EXPECT_EQ(cache::read_text_entry(entry, "key").text, "text\n") << reason;
+    EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms(0600));
+  };
+  cache::write_text_entry(entry, "key", "text\n");
+  std::ofstream(behind) << "precious";
+  expect_replaced("a FIFO", [&] { ASSERT_EQ(mkfifo(entry.path().c_str(), 0600), 0); });
+  expect_replaced("symbolic link", [&] { fs::create_symlink(behind, entry.path()); });
+  expect_replaced("2 names", [&] { fs::create_hard_link(behind, entry.path()); });
+  expect_replaced("may write it", [&] {
+    std::ofstream(entry.path()) << "x";
+    fs::permissions(entry.path(), fs::perms(0646));
+  });
+  EXPECT_EQ(text_of(behind), "precious");
+  fs::create_directory(folder / "sub/dir");
+  EXPECT_NE(cache::read_text_entry({folder.path(), "sub", "dir"}, "key").invalid, "");
 }
 
 // An intact file with malformed lines under the right key.

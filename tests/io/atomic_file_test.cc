@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -58,9 +59,10 @@ extern "C" int fsync(int fd) {
   return faults.fsync_error != 0 ? fails_with(faults.fsync_error) : real(fd);
 }
 
-extern "C" int rename(const char* from, const char* to) noexcept {
-  static const auto real = next<int(const char*, const char*)>("rename");
-  return faults.rename_error != 0 ? fails_with(faults.rename_error) : real(from, to);
+extern "C" int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  static const auto real = next<int(int, const char*, int, const char*)>("renameat");
+  if (faults.rename_error != 0) return fails_with(faults.rename_error);
+  return real(from_folder, from, to_folder, to);
 }
 
 namespace toto::io {
@@ -283,6 +285,54 @@ TEST_F(AtomicFileTest, WritesDevicesAndPipesDirectly) {
   std::thread writer([&] { write_file_atomically(folder_ / "pipe", "through"); });
   EXPECT_EQ(contents_of(folder_ / "pipe"), "through");
   writer.join();
+}
+
+// A pipe without a reader, and one whose reader does not read: both waits end with an interrupt.
+TEST_F(AtomicFileTest, AnInterruptEndsTheWaitForAReader) {
+  static std::atomic<bool> interrupted;
+  const std::string path = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  watch_interrupts([]() noexcept { return interrupted.load(); });
+  const auto expect_cancelled = [&](std::string_view text) {
+    interrupted = false;
+    std::thread later([] {
+      usleep(50'000);
+      interrupted = true;
+    });
+    expect_error(ErrorCode::cancelled, {path, "interrupted"},
+                 [&] { write_file_atomically(path, text); });
+    later.join();
+  };
+  expect_cancelled("x");
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  expect_cancelled(std::string(1'000'000, 'x'));  // more than a pipe holds
+  close(reader);
+  watch_interrupts(nullptr);
+}
+
+TEST_F(AtomicFileTest, RemovesWhatKilledProcessesLeft) {
+  const auto aged = [&](const std::string& name, int hours) {
+    put(folder_ / name, "half");
+    fs::last_write_time(folder_ / name,
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  aged(".toto-1-0.tmp", 2);
+  aged(".toto-2-0.tmp", 0);  // another process may be writing it
+  aged(".toto-3-0.tmp", 2);  // locked: it is being written, slowly
+  aged("results.tmp", 2);
+  aged(".toto-notes", 2);
+  put(folder_ / "elsewhere", "x");
+  fs::create_symlink(folder_ / "elsewhere", folder_ / ".toto-4-0.tmp");
+  const int writer = open((folder_ / ".toto-3-0.tmp").c_str(), O_WRONLY);
+  ASSERT_EQ(flock(writer, LOCK_EX), 0);
+  write_file_atomically(folder_ / "new", "new");
+  close(writer);
+  EXPECT_FALSE(fs::exists(folder_ / ".toto-1-0.tmp"));
+  for (const char* name :
+       {".toto-2-0.tmp", ".toto-3-0.tmp", ".toto-4-0.tmp", "results.tmp", ".toto-notes", "new"}) {
+    EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  }
 }
 
 TEST_F(AtomicFileTest, KilledBeforeTheRenameLeavesTheOldFile) {

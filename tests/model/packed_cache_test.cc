@@ -14,8 +14,8 @@
 
 #include "base/threads.h"
 #include "cache/cache_folder.h"
-#include "cache/checksum.h"
 #include "io/safetensors.h"
+#include "io/sha256.h"
 #include "model/toto1/toto1_weights.h"
 #include "test_model.h"
 #include "trace_values.h"
@@ -45,7 +45,7 @@ class PackedCacheTest : public ::testing::Test {
         return line.find(part) != std::string::npos;
       });
     }
-    bool was_mapped() const { return logged("weights: mapped from"); }
+    bool was_read() const { return logged("weights: read from"); }
     bool was_kept() const { return logged("weights: packed and kept in"); }
   };
 
@@ -78,7 +78,7 @@ class PackedCacheTest : public ::testing::Test {
   }
 
   std::string entry(DType dtype = DType::f32) const {
-    return cache::entry_path(cache_, model_, name_of(dtype));
+    return cache::entry_file(cache_, model_, name_of(dtype)).path();
   }
   std::size_t num_files() const {  // finished or not
     std::error_code none;
@@ -92,7 +92,7 @@ class PackedCacheTest : public ::testing::Test {
     load();
     damage();
     const Loaded rebuilt = load();
-    EXPECT_FALSE(rebuilt.was_mapped()) << reason;
+    EXPECT_FALSE(rebuilt.was_read()) << reason;
     EXPECT_TRUE(rebuilt.was_kept()) << reason;
     EXPECT_TRUE(rebuilt.logged("weights: cache file invalid: " + entry())) << reason;
     ASSERT_EQ(rebuilt.warnings.size(), 1u) << reason;
@@ -101,7 +101,7 @@ class PackedCacheTest : public ::testing::Test {
     EXPECT_NE(rebuilt.warnings[0].find(reason), std::string::npos) << rebuilt.warnings[0];
     expect_same(rebuilt, expected);
     const Loaded again = load();
-    EXPECT_TRUE(again.was_mapped()) << reason;
+    EXPECT_TRUE(again.was_read()) << reason;
     EXPECT_TRUE(again.warnings.empty()) << reason;
     expect_same(again, expected);
     EXPECT_EQ(num_files(), 1u) << reason;
@@ -117,8 +117,8 @@ TEST_F(PackedCacheTest, ColdWarmAndWithoutGiveTheSameBits) {
     const Loaded without = load(model_, {.dtype = dtype, .threads = 2});
     EXPECT_TRUE(without.log.empty());
     const Loaded cold = load(dtype), warm = load(dtype);
-    EXPECT_TRUE(cold.was_kept() && !cold.was_mapped());
-    EXPECT_TRUE(warm.was_mapped() && !warm.was_kept());
+    EXPECT_TRUE(cold.was_kept() && !cold.was_read());
+    EXPECT_TRUE(warm.was_read() && !warm.was_kept());
     EXPECT_TRUE(cold.warnings.empty() && warm.warnings.empty());
     expect_same(cold, without);
     expect_same(warm, without);
@@ -131,7 +131,7 @@ TEST_F(PackedCacheTest, ColdWarmAndWithoutGiveTheSameBits) {
   other.isa = Isa::reference;
   other.mode = Mode::reduce_overhead;
   const Loaded shared = load(model_, other);
-  EXPECT_TRUE(shared.was_mapped());
+  EXPECT_TRUE(shared.was_read());
   expect_same(shared, load());
   EXPECT_EQ(num_files(), 3u);
 }
@@ -144,7 +144,7 @@ TEST_F(PackedCacheTest, EveryGoldensModelGivesTheSameBits) {
     const Loaded without = load(model, {.threads = 1});
     const Loaded cold = load(model, with_cache()), warm = load(model, with_cache());
     EXPECT_TRUE(cold.was_kept()) << model;
-    EXPECT_TRUE(warm.was_mapped()) << model;
+    EXPECT_TRUE(warm.was_read()) << model;
     expect_same(cold, without);
     expect_same(warm, without);
     ++num_models;
@@ -168,22 +168,20 @@ TEST_F(PackedCacheTest, NothingIsKeptUnlessAskedFor) {
 TEST_F(PackedCacheTest, PackedBytesChangeOnlyWithTheirVersion) {
   struct Case {
     DType dtype;
-    std::uint64_t sum;
+    std::string_view sum;
   };
   ThreadPool pool(1);
   const Checkpoint checkpoint = Checkpoint::open(model_);
   for (const auto& [dtype, expected] :
-       {Case{DType::f32, 4805082744805585765U}, Case{DType::bf16, 3330897542091171241U},
-        Case{DType::int8, 14373174279111632705U}}) {
+       {Case{DType::f32, "ce732a11cee4403a"}, Case{DType::bf16, "373f816377c4af10"},
+        Case{DType::int8, "02b99dc0555b3573"}}) {
     const auto weights =
         checkpoint.architecture().pack(checkpoint, dtype, kernels_for(Isa::reference), pool);
-    std::uint64_t sum = kToto1PackingVersion;
-    for (const std::span<const std::byte> array : weights->arrays()) {
-      std::vector<std::byte> padded(array.begin(), array.end());
-      padded.resize(round_up(padded.size(), cache::kChecksumBlock));
-      sum = cache::add_to_checksum(sum, cache::checksum(padded));
-    }
-    EXPECT_EQ(sum, expected) << name_of(dtype);
+    io::Sha256 sum;
+    const std::string version = std::to_string(kToto1PackingVersion);
+    sum.update(std::as_bytes(std::span(version)));
+    for (const std::span<const std::byte> array : weights->arrays()) sum.update(array);
+    EXPECT_EQ(sum.hex_digest().substr(0, 16), expected) << name_of(dtype);
   }
 }
 
@@ -193,17 +191,17 @@ class ChangedModelTest : public PackedCacheTest {
  protected:
   void SetUp() override {
     before_ = load();
-    ASSERT_TRUE(load().was_mapped());
+    ASSERT_TRUE(load().was_read());
   }
   // Packed again from the current files, without a warning; then mapped.
   void expect_noticed() {
     const Loaded now = load();
-    EXPECT_FALSE(now.was_mapped());
+    EXPECT_FALSE(now.was_read());
     EXPECT_TRUE(now.logged("made from other weights")) << now.log.size();
     EXPECT_TRUE(now.was_kept());
     EXPECT_TRUE(now.warnings.empty());
     expect_same(now, load(model_, {.threads = 2}));
-    EXPECT_TRUE(load().was_mapped());
+    EXPECT_TRUE(load().was_read());
     EXPECT_EQ(num_files(), 1u) << "the old entry is replaced";
   }
   // Other numbers, the same size: writes into the file, as it is.
@@ -298,17 +296,17 @@ TEST_F(PackedCacheTest, ReplacesDamagedEntries) {
     return put(bytes);
   };
   expect_rebuilt("does not hold packed weights", flipped(0));
-  expect_rebuilt("its format is 17, expected 1", flipped(8));
+  expect_rebuilt("its format is 18, expected 2", flipped(8));
   expect_rebuilt("header does not match", flipped(12));    // the number of sections
   expect_rebuilt("header does not match", flipped(16));    // the size
-  expect_rebuilt("header does not match", flipped(24));    // the header's checksum
-  expect_rebuilt("header does not match", flipped(40));    // the key
+  expect_rebuilt("header does not match", flipped(24));    // the key
   expect_rebuilt("header does not match", flipped(100));   // the weights' hash
-  expect_rebuilt("contents do not match", flipped(192));   // the table
+  expect_rebuilt("header does not match", flipped(160));   // the header's checksum
+  expect_rebuilt("contents do not match", flipped(184));   // the table
   expect_rebuilt("contents do not match", flipped(4095));  // padding
   expect_rebuilt("contents do not match", flipped(4096));  // weights
   expect_rebuilt("contents do not match", flipped(good.size() / 2));
-  expect_rebuilt("contents do not match", flipped(good.size() - 9));
+  expect_rebuilt("contents do not match", flipped(good.size() - 33));
   expect_rebuilt("contents do not match", flipped(good.size() - 1));  // the checksum
   expect_rebuilt("it holds 0 bytes", put(""));
   expect_rebuilt("it holds 100 bytes", put(good.substr(0, 100)));
@@ -331,6 +329,19 @@ TEST_F(PackedCacheTest, ReplacesNonFiles) {
   };
   expect_rebuilt("a folder", replaced([&] { fs::create_directory(entry()); }));
   expect_rebuilt("a FIFO", replaced([&] { mkfifo(entry().c_str(), 0600); }));
+  // Never written through: what is behind a link stays as it is.
+  const std::string behind = folder_ / "behind";
+  write_text(behind, "precious");
+  expect_rebuilt("a symbolic link", replaced([&] { fs::create_symlink(behind, entry()); }));
+  expect_rebuilt("has 2 names", replaced([&] {
+                   fs::remove(behind);
+                   write_text(behind, "precious");
+                   fs::create_hard_link(behind, entry());
+                 }));
+  EXPECT_EQ(text_of(behind), "precious");
+  // Right in every byte, but another user could have written it.
+  expect_rebuilt("group or others may write it (mode 0666)",
+                 [&] { ASSERT_EQ(chmod(entry().c_str(), 0666), 0); });
   if (geteuid() == 0) {
     expect_rebuilt("another user", [&] { EXPECT_EQ(chown(entry().c_str(), 12345, 0), 0); });
   } else {
@@ -348,7 +359,50 @@ TEST_F(PackedCacheTest, KeepsAFolderWithFilesInItsPlace) {
   expect_same(loaded, load(model_, {.threads = 2}));
 }
 
-// An engine that has an entry mapped keeps it when it is replaced or removed.
+TEST_F(PackedCacheTest, EntriesArePrivateAndOlderOnesServe) {
+  load();
+  EXPECT_EQ(fs::status(entry()).permissions(), fs::perms(0600));
+  fs::permissions(entry(), fs::perms(0644));  // as older versions made them
+  const Loaded older = load();
+  EXPECT_TRUE(older.was_read());
+  EXPECT_TRUE(older.warnings.empty());
+}
+
+// Neither read nor written nor cleared: the subfolder may not lead elsewhere. The cache folder may.
+TEST_F(PackedCacheTest, DoesNotFollowALinkedSubfolder) {
+  const std::string behind = folder_ / "behind";
+  fs::create_directories(behind);
+  write_text(behind + "/other.packed", "precious");
+  fs::create_directories(cache_);
+  fs::create_directory_symlink(behind, cache_ + "/weights");
+  EngineOptions options = with_cache();
+  const Loaded loaded = load(model_, options);
+  ASSERT_EQ(loaded.warnings.size(), 2u);
+  EXPECT_NE(loaded.warnings[0].find("is a symbolic link"), std::string::npos);
+  EXPECT_EQ(text_of(behind + "/other.packed"), "precious");
+  EXPECT_EQ(std::distance(fs::directory_iterator(behind), {}), 1);
+  EXPECT_EQ(cache::usage_of(cache_).num_entries, 0u);
+  EXPECT_FALSE(cache::make_room(cache_, entry(), 2, 1));
+  EXPECT_TRUE(cache::make_room(cache_, entry(), 1, 1));
+  EXPECT_EQ(text_of(behind + "/other.packed"), "precious");
+
+  fs::remove(cache_ + "/weights");
+  fs::create_directory_symlink(cache_, folder_ / "linked");
+  options.cache.folder = folder_ / "linked";
+  EXPECT_TRUE(load(model_, options).was_kept());
+  EXPECT_TRUE(load(model_, options).was_read());
+}
+
+// An engine that uses an entry keeps it when it is cut, replaced or removed.
+TEST_F(PackedCacheTest, AnEntryMayBeCutWhileInUse) {
+  load();
+  const Series series = walk(3, 60, 2);
+  const Engine engine = Engine::load(model_, with_cache());
+  const std::vector<double> expected = values_of(engine.trace(series, 20), "mean");
+  fs::resize_file(entry(), 0);
+  EXPECT_EQ(values_of(engine.trace(series, 20), "mean"), expected);
+}
+
 TEST_F(PackedCacheTest, AnEntryMayBeRemovedWhileInUse) {
   load();
   const Series series = walk(3, 60, 2);
@@ -378,13 +432,13 @@ TEST_F(PackedCacheTest, EvictsTheLeastRecentlyUsed) {
   pause();
   EXPECT_TRUE(load(models[1], options).was_kept());
   pause();
-  EXPECT_TRUE(load(models[0], options).was_mapped());  // now the second one is the oldest
+  EXPECT_TRUE(load(models[0], options).was_read());  // now the second one is the oldest
   pause();
   EXPECT_TRUE(load(models[2], options).was_kept());
   EXPECT_EQ(cache::usage_of(cache_).num_entries, 2u);
-  EXPECT_TRUE(load(models[0], options).was_mapped());
-  EXPECT_TRUE(load(models[2], options).was_mapped());
-  EXPECT_FALSE(fs::exists(cache::entry_path(cache_, models[1], "f32")));
+  EXPECT_TRUE(load(models[0], options).was_read());
+  EXPECT_TRUE(load(models[2], options).was_read());
+  EXPECT_FALSE(fs::exists(cache::entry_file(cache_, models[1], "f32").path()));
 
   options.cache.max_bytes = one.bytes - 1;
   const Loaded too_large = load(models[3], options);
@@ -421,10 +475,11 @@ TEST_F(PackedCacheTest, OneEntryForAnySpellingOfTheFolder) {
   load();
   for (const std::string& spelling :
        {model_ + "/", folder_ / "./cache/../model-1", folder_ / "link"}) {
-    EXPECT_TRUE(load(spelling, with_cache()).was_mapped()) << spelling;
+    EXPECT_TRUE(load(spelling, with_cache()).was_read()) << spelling;
   }
   EXPECT_EQ(num_files(), 1u);
-  const std::string odd = cache::entry_path("/c", "/m/" + std::string(300, '\xff') + " x", "f32");
+  const std::string odd =
+      cache::entry_file("/c", "/m/" + std::string(300, '\xff') + " x", "f32").path();
   EXPECT_LT(fs::path(odd).filename().string().size(), 120u);
   EXPECT_EQ(odd.find('\xff'), std::string::npos);
 }
@@ -442,7 +497,7 @@ TEST_F(PackedCacheTest, LoadingFromSeveralThreads) {
     EXPECT_TRUE(result.warnings.empty());
   }
   EXPECT_EQ(num_files(), 1u);
-  EXPECT_TRUE(load().was_mapped());
+  EXPECT_TRUE(load().was_read());
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <numeric>
 
 #include "cache/cache_folder.h"
-#include "cache/checksum.h"
-#include "cache/mapped_file.h"
+#include "cache/loaded_file.h"
 #include "io_fixture.h"
 
 namespace toto::cache {
@@ -28,7 +27,7 @@ class PackedFileTest : public ::testing::Test {
       for (std::size_t i = 0; i < size; ++i) section[i] = static_cast<std::byte>(i * 7 + size);
     }
     for (const auto& section : sections_) sections.emplace_back(section);
-    write_entry(path_, key_, std::string(kDigestLength, 'a'), sections);
+    write_entry(file_, key_, std::string(kDigestLength, 'a'), sections);
     bytes_ = contents_of(path_);
   }
 
@@ -40,7 +39,8 @@ class PackedFileTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string path_ = folder_ / "a/b/entry.packed";
+  io::CacheFile file_{folder_ / "a", "b", "entry.packed"};
+  std::string path_ = file_.path();
   EntryKey key_{.digest = std::string(kDigestLength, '1'), .sizes = {100, 0, 5000, 8192}};
   std::vector<std::vector<std::byte>> sections_;
   std::string bytes_;
@@ -50,11 +50,11 @@ class PackedFileTest : public ::testing::Test {
 
 TEST_F(PackedFileTest, RoundTrips) {
   EXPECT_EQ(bytes_.size(), entry_bytes(key_));
-  EXPECT_EQ(bytes_.size(), 4096u + 4096 + 0 + 8192 + 8192 + 8);
+  EXPECT_EQ(bytes_.size(), 4096u + 4096 + 0 + 8192 + 8192 + 32);
   const io::RegularFile file(path_);
   EXPECT_EQ(check_header(file, key_).state, EntryState::valid);
-  const MappedFile mapped(file, pool_);
-  const CheckedEntry entry = check_entry(mapped.bytes(), key_, pool_);
+  const LoadedFile loaded(file, pool_);
+  const CheckedEntry entry = check_entry(loaded.bytes(), key_, pool_);
   ASSERT_EQ(entry.state, EntryState::valid) << entry.reason;
   EXPECT_EQ(entry.weights_sha256, std::string(kDigestLength, 'a'));
   ASSERT_EQ(entry.sections.size(), sections_.size());
@@ -131,7 +131,7 @@ TEST_F(PackedFileTest, LargeEntries) {
   std::vector<std::span<const std::byte>> sections;
   for (const std::uint64_t size : key.sizes) data.emplace_back(size, std::byte{0x5A});
   for (const auto& section : data) sections.emplace_back(section);
-  write_entry(path_, key, std::string(kDigestLength, 'b'), sections);
+  write_entry(file_, key, std::string(kDigestLength, 'b'), sections);
   const std::string bytes = contents_of(path_);
   EXPECT_EQ(check(bytes, key).state, EntryState::valid);
   for (std::size_t i = 5000; i < bytes.size(); i += 400'003) {
@@ -141,32 +141,19 @@ TEST_F(PackedFileTest, LargeEntries) {
   }
 }
 
-TEST(Checksum, DependsOnEveryBitAndPlace) {
-  std::vector<std::byte> bytes(256);
-  const std::uint64_t zeros = checksum(bytes);
-  std::vector<std::uint64_t> seen = {zeros};
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    bytes[bit / 8] ^= std::byte(1 << bit % 8);
-    seen.push_back(checksum(bytes));
-    bytes[bit / 8] ^= std::byte(1 << bit % 8);
-  }
-  seen.push_back(checksum(std::span(bytes).first(192)));
-  seen.push_back(checksum({}));
-  std::sort(seen.begin(), seen.end());
-  EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
-}
-
-TEST(MappedFile, EmptyFilesAndFailures) {
+TEST(LoadedFile, EmptyFilesAndFailures) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   put(folder / "empty", "");
-  EXPECT_TRUE(MappedFile(io::RegularFile(folder / "empty"), pool).bytes().empty());
-  // Shorter than when it was opened: an error, not SIGBUS.
+  EXPECT_TRUE(LoadedFile(io::RegularFile(folder / "empty"), pool).bytes().empty());
+  // Shorter than when it was opened.
   put(folder / "file", std::string(100'000, 'x'));
   const io::RegularFile file(folder / "file");
+  const LoadedFile whole(file, pool);
   std::filesystem::resize_file(folder / "file", 10);
-  io::expect_error(ErrorCode::corrupt_file, {"file", "cannot be read"},
-                   [&] { MappedFile(file, pool); });
+  io::expect_error(ErrorCode::corrupt_file, {"file", "truncated"}, [&] { LoadedFile(file, pool); });
+  // What was read before it was cut stays: touching it does not raise SIGBUS.
+  EXPECT_EQ(std::ranges::count(whole.bytes(), std::byte{'x'}), 100'000);
 }
 
 // The check of `toto doctor` without a model: every byte, up to a limit.
@@ -189,7 +176,7 @@ TEST_F(PackedFileTest, ChecksAllEntriesOfAFolder) {
     EXPECT_EQ(damaged(flipped, bytes_.size() - 1), 0u) << "not read";
     flipped[at] = bytes_[at];
   }
-  EXPECT_EQ(damaged(bytes_.substr(0, bytes_.size() - 8), bytes_.size()), 1u);
+  EXPECT_EQ(damaged(bytes_.substr(0, bytes_.size() - 32), bytes_.size()), 1u);
   EXPECT_EQ(damaged("", bytes_.size()), 1u);
 }
 

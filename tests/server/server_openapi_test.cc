@@ -201,6 +201,9 @@ class OpenApi : public ServerTest {
       }
       if (!posts) continue;
       note(all, operation, ask("POST", path, "{", kKey));
+      for (const char* header : {"Content-Encoding: br\r\n", "Expect: more\r\n"}) {
+        note(all, operation, ask("POST", path, body, std::string(kKey) + header));
+      }
       note(all, operation, begin(operation, http_options_.max_body + 1).receive());
       waiting.emplace_back(&operation, begin(operation, 10));
     }

@@ -242,7 +242,7 @@ TEST_F(Routes, CompressedBodies) {
   EXPECT_EQ(post("/v1/forecast", body, "Content-Encoding: gzip\r\n").status, 400);
   EXPECT_EQ(post("/v1/forecast", zstd(body).substr(0, 20), "Content-Encoding: zstd\r\n").status,
             400);
-  EXPECT_EQ(post("/v1/forecast", body, "Content-Encoding: br\r\n").status, 400);
+  EXPECT_EQ(post("/v1/forecast", body, "Content-Encoding: br\r\n").status, 415);
   // A gigabyte of blanks in a megabyte, or less.
   const std::string blanks(std::size_t{1} << 20, ' ');
   const auto most = [](std::size_t limit) {

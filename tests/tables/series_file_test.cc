@@ -103,6 +103,7 @@ const std::map<std::string, Refusal> kBadCsv = {
     {"bad_no_value", {"line 1, column 3", "\"b\" has no value"}},
     {"bad_no_value_of_id", {"line 3, column 3", "\"B\" has no value"}},
     {"bad_blank_id", {"line 3, column 1", "the id is blank"}},
+    {"bad_id_on_two_lines", {"line 2, column 1", "has a control character"}},
     {"bad_name_too_long", {"line 1, column 2", "4097 bytes, expected at most 4096"}},
     {"bad_field_too_long", {"line 2, column 2", "65536 bytes"}},
 };
@@ -128,7 +129,8 @@ const std::map<std::string, Refusal> kBadJsonLines = {
     {"bad_mixed_zones", {"line 2", "has no zone"}},
     {"bad_freq", {"line 2", "\"freq\" is \"fortnight\""}},
     {"bad_freq_number", {"line 1", "expected a code such as \"1h\""}},
-    {"bad_freq_too_far", {"line 1", "pass the year 250000"}},
+    {"bad_id_with_control", {"line 1", "has a control character"}},
+    {"bad_freq_too_far", {"line 1", "pass the year 9999"}},
     {"bad_steps_with_freq", {"line 1", "\"start\" is a step number"}},
     {"bad_item_id", {"line 1", "the item_id is"}},
     {"bad_item_id_blank", {"line 1", "the item_id is blank"}},
@@ -506,9 +508,14 @@ TEST(FutureTimestamps, FollowTheStyleOfTheInput) {
 
 TEST(FutureTimestamps, ReachTheLongestHorizon) {
   const InputData data = read("date,a\n2023-12-31,1\n2024-12-31,2\n");
-  const Texts times = future_timestamps(data.series.at(0), kMaxHorizon);
-  ASSERT_EQ(times.size(), static_cast<std::size_t>(kMaxHorizon));
-  EXPECT_EQ(times.back(), "+102024-12-31");
+  const Texts times = future_timestamps(data.series.at(0), 9999 - 2024);
+  EXPECT_EQ(times.back(), "9999-12-31");
+  check_last_time(data.series.at(0), 9999 - 2024);
+  io::expect_error(ErrorCode::corrupt_file, {"pass the year 9999"},
+                   [&] { check_last_time(data.series.at(0), 9999 - 2023); });
+  const InputData days = read("date,a\n2023-12-31,1\n2024-01-01,2\n");
+  EXPECT_EQ(future_timestamps(days.series.at(0), kMaxHorizon).size(),
+            static_cast<std::size_t>(kMaxHorizon));
 }
 
 // ------------------------------------------------------------------------------- tables and scale

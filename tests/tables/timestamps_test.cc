@@ -248,10 +248,21 @@ TEST(Frequency, SkipsWeekends) {
 }
 
 TEST(Frequency, ReachesTheLongestHorizonAndNoFurther) {
-  EXPECT_EQ(after("M", "2024-01-01", 100'000), "+10357-05-01");
-  EXPECT_EQ(after("Y", "2024-01-01", 100'000), "+102024-01-01");
+  EXPECT_EQ(after("M", "2024-01-01", 12 * 7976 - 1), "9999-12-01");
+  EXPECT_EQ(after("Y", "2024-01-01", 7975), "9999-01-01");
+  EXPECT_EQ(after("D", "9999-12-30", 1), "9999-12-31");
+  EXPECT_EQ(after("B", "2024-01-01", 2'000'000), "9690-02-20");
+  EXPECT_EQ(after("h", "9999-12-31T22:00", 1), "9999-12-31T23:00");
+  for (const auto& [code, from] : {std::pair{"D", "9999-12-31"},
+                                   {"h", "9999-12-31T23:00"},
+                                   {"B", "9999-12-31"},
+                                   {"M", "9999-12-01"},
+                                   {"Y", "9999-01-01"}}) {
+    io::expect_error(ErrorCode::corrupt_file, {"1 steps of", "pass the year 9999"},
+                     [&] { after(code, from, 1); });
+  }
   for (const std::string code : {"1000000Y", "10Y", "1000000W", "1000000B", "250000M"}) {
-    io::expect_error(ErrorCode::invalid_argument, {"100000 steps of", "pass the year 250000"},
+    io::expect_error(ErrorCode::corrupt_file, {"100000 steps of", "pass the year 9999"},
                      [&] { after(code, "2024-01-01", 100'000); });
   }
   io::expect_error(ErrorCode::internal, {"unknown"}, [] { advance({}, 0, 1); });
