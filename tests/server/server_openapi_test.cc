@@ -145,6 +145,8 @@ class OpenApi : public ServerTest {
   void open_session() {
     const Json opened = parsed(post("/v1/sessions", R"({"series": {"values": [1, 2, 3]}})", kKey));
     names_["{id}"] = at(opened, "session").string;
+    // The request counts as queued until a moment after its answer.
+    EXPECT_TRUE(eventually([this] { return service_->scheduler().depth() == 0; }));
   }
   // The answer to an attempt, which is as documented; its status is noted.
   void note(const Document& document, const Operation& operation, const Reply& reply) {
