@@ -101,7 +101,7 @@ TEST_F(ModelTest, InspectDescribesAModel) {
   EXPECT_EQ(at(tensor, "dtype").string, "F32");
   EXPECT_EQ(at(tensor, "shape").array.size(), 2u);
   // What it says about memory is what the engine takes.
-  ASSERT_EQ(at(json, "memory").array.size(), 5u);
+  ASSERT_EQ(at(json, "memory").array.size(), 6u);
   for (const io::Json& memory : at(json, "memory").array) {
     EngineOptions options;
     options.mode = parse_mode(at(memory, "mode").string);

@@ -102,7 +102,7 @@ TEST_F(Serve, EveryFlagHasAVariable) {
                                                     {"mode", "fast"},
                                                     {"no-kv-cache", "perhaps"},
                                                     {"model", "nomodel"},
-                                                    {"dtype", "f16"},
+                                                    {"dtype", "f17"},
                                                     {"threads", "x"},
                                                     {"isa", "sse9"},
                                                     {"seed", "x"},

@@ -398,9 +398,9 @@ TEST_F(PackedCacheTest, AnEntryMayBeCutWhileInUse) {
   load();
   const Series series = walk(3, 60, 2);
   const Engine engine = Engine::load(model_, with_cache());
-  const std::vector<double> expected = values_of(engine.trace(series, 20), "mean");
+  const std::vector<double> expected = values_of(engine.trace(series, {.horizon = 20}), "mean");
   fs::resize_file(entry(), 0);
-  EXPECT_EQ(values_of(engine.trace(series, 20), "mean"), expected);
+  EXPECT_EQ(values_of(engine.trace(series, {.horizon = 20}), "mean"), expected);
 }
 
 TEST_F(PackedCacheTest, AnEntryMayBeRemovedWhileInUse) {
