@@ -238,7 +238,7 @@ TEST_F(ScaleTest, AFixedFactorIsCheckedAndUsed) {
 
 TEST_F(ScaleTest, ATraceIsOfTheSeriesItself) {
   const Series series = small_walk(0.001);
-  const Trace trace = engine_.trace(series, 8);
+  const Trace trace = engine_.trace(series, {.horizon = 8});
   const Forecast plain =
       engine_.forecast(series, {.horizon = 8, .quantiles = {}, .decode = Decode::mean, .scale = 1});
   const TraceArray* mean = trace.find("mean");
