@@ -109,7 +109,7 @@ TEST_F(Http, KeysGuardEverythingButHealth) {
   EXPECT_NE(get("/validate_api_key").body.find("\"detail\""), std::string::npos);
   const std::string key = "Authorization: Bearer right-key\r\n";
   EXPECT_EQ(post("/v1/mode", R"({"mode": "fast"})", key).status, 400);
-  EXPECT_EQ(post("/v1/mode", R"({"mode": "reference"})", key).body, 
+  EXPECT_EQ(post("/v1/mode", R"({"mode": "reference"})", key).body,
             "{\"mode\":\"reference\",\"warnings\":[]}\n");
   EXPECT_EQ(at(parsed(get("/v1/status", key)), "mode").string, "reference");
   EXPECT_TRUE(same_text("abc", "abc"));
