@@ -102,23 +102,22 @@ std::string rolling_sharpe_chart(const Story& story) {
 
 // Entries and exits of one track at their prices. A fill moved to the close before is on that bar.
 LineChart::Markers markers_of(const Story& story, const Track& track) {
-  LineChart::Markers group{.label = "trades of " + track.label, .marks = {}};
+  std::multimap<std::size_t, LineChart::Marker> marks;  // by step, then in the order of the trades
+  const auto add = [&](LineChart::Marker mark) { marks.emplace(mark.step, std::move(mark)); };
   const std::size_t start = story.bars.front() - 1;
   for (const Trade& trade : track.trades) {
     const bool is_long = trade.side == Side::buy;
-    group.marks.push_back(
-        {.step = trade.entry_bar - start,
+    add({.step = trade.entry_bar - start,
          .value = static_cast<float>(trade.entry_price),
          .sign = is_long ? LineChart::Sign::up : LineChart::Sign::down,
          .text = fmt::format("{} at {}", name_of(trade.side), price(trade.entry_price))});
-    group.marks.push_back(
-        {.step = trade.exit_bar - start,
+    add({.step = trade.exit_bar - start,
          .value = static_cast<float>(trade.exit_price),
          .sign = LineChart::Sign::out,
          .text = fmt::format("out at {}, {}", price(trade.exit_price), percent(trade.net_return))});
   }
-  std::stable_sort(group.marks.begin(), group.marks.end(),
-                   [](const auto& a, const auto& b) { return a.step < b.step; });
+  LineChart::Markers group{.label = "trades of " + track.label, .marks = {}};
+  for (auto& [step, mark] : marks) group.marks.push_back(std::move(mark));
   return group;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "report/axis.h"
 
@@ -159,8 +160,9 @@ std::vector<DrawdownSpan> drawdown_spans(std::span<const double> equity, std::si
       spans.back().trough = i;
     }
   }
-  std::stable_sort(spans.begin(), spans.end(),
-                   [](const DrawdownSpan& a, const DrawdownSpan& b) { return a.depth < b.depth; });
+  std::ranges::sort(spans, {}, [](const DrawdownSpan& span) {
+    return std::pair(span.depth, span.peak);  // of equal ones the earlier first
+  });
   if (spans.size() > most) spans.resize(most);
   return spans;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <tuple>
 
 #include "base/median.h"
@@ -33,9 +34,9 @@ std::vector<std::vector<std::size_t>> common_bars(std::span<const SymbolResult> 
     all.push_back(bars_by_moment(result.plan));
   }
   std::vector<std::vector<std::size_t>> common(results.size());
-  for (const auto& [time, first_bar] : all.front()) {
+  for (const std::int64_t time : std::views::keys(all.front())) {
     const bool everywhere =
-        std::ranges::all_of(all, [time = time](const auto& bars) { return bars.contains(time); });
+        std::ranges::all_of(all, [time](const auto& bars) { return bars.contains(time); });
     if (!everywhere) continue;
     for (std::size_t s = 0; s < all.size(); ++s) common[s].push_back(all[s].at(time));
   }
