@@ -269,6 +269,7 @@ class Connection final : public ConnectionBase {
     const std::size_t end = unread().find('\n');
     const int wanted = end == std::string_view::npos ? 1 : 2;
     if (unread().empty() || num_checks_ >= wanted) return {};
+    if (unread() == "\r") return {};  // half of an empty line before the request
     num_checks_ = wanted;
     Code error;
     Parser beginning;

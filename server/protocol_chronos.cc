@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tables/forecast_file.h"
+#include "tables/timestamps.h"
 
 namespace toto::server {
 namespace {

@@ -30,7 +30,7 @@ void ForecastRemarks::merge(ForecastRemarks file,
 std::vector<std::string> ForecastRemarks::with_file(std::vector<std::string> sentences) const {
   if (request_.several_files()) return sentences;
   for (std::string& sentence : sentences) {
-    sentence = request_.files.front().name() + ": " + sentence;
+    sentence.insert(0, request_.files.front().name() + ": ");
   }
   return sentences;
 }

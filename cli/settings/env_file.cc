@@ -54,7 +54,8 @@ EnvFile::EnvFile(std::string_view text) {
 std::optional<std::string> EnvFile::find(std::string_view name) const {
   std::optional<std::string> value;
   for (const std::string& line : lines_) {
-    if (assigns(line, name)) value = shell_assignment(line)->value;
+    if (!assigns(line, name)) continue;
+    if (const auto found = shell_assignment(line)) value = found->value;
   }
   return value;
 }

@@ -56,6 +56,7 @@ ForecastCache::ForecastCache(const std::string& cache_folder, std::string_view s
 }
 
 void ForecastCache::load() {
+  if (!file_) return;
   std::string bytes;
   try {
     bytes = io::read_file(file_->open(), kMaxFileBytes);
@@ -100,6 +101,7 @@ void ForecastCache::add(std::span<const std::pair<ContextKey, RawForecast>> entr
 }
 
 void ForecastCache::append(std::string_view bytes) {
+  if (!file_) return;
   const auto give_up = [&](std::string_view reason) {
     gave_up_ = true;
     warnings_.push_back(fmt::format("forecasts are not kept for the next run: {}", reason));

@@ -96,6 +96,7 @@ bool same_bits(const BarForecast& a, const BarForecast& b) {
 
 BarForecast forecast_again(ForecastSource& source, const tables::Bars& bars, std::size_t bar) {
   std::vector<TargetRequest> requests;
+  requests.reserve(tables::kTargets.size());
   for (const tables::Target target : tables::kTargets) requests.push_back({&bars, bar, target});
   std::vector<TargetForecast> again(requests.size());
   source.forecast(requests, again);

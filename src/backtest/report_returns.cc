@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "backtest/report_parts.h"
@@ -21,8 +22,8 @@ using report::LineChart;
 // Sharpe ratio. Nine crossing lines are unreadable; the legend switches the others on.
 std::vector<std::size_t> leaders_of(const Story& story) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < story.tracks.size(); ++i) order.push_back(i);
+  std::vector<std::size_t> order(story.tracks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const auto key = [&](std::size_t i) {
     const Track& track = story.tracks[i];
     const bool first = track.strategy == nullptr || track.strategy == &benchmark_strategy();

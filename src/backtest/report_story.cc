@@ -30,6 +30,7 @@ Track benchmark_track(const Story& story, const tables::Bars& bars) {
   Track track{.label = bars.symbol};
   if (story.seconds.empty() || bars.style.steps) return track;
   std::vector<std::int64_t> times;
+  times.reserve(bars.times.size());
   for (const tables::Ticks time : bars.times) {
     times.push_back(tables::utc_seconds(time, bars.style));
   }

@@ -189,7 +189,9 @@ std::string order_sentence(const SymbolSignal& signal, const StrategySignal& cho
 
 // One row per leg.
 void add_orders(Table& table, const SymbolSignal& signal, const StrategySignal& chosen) {
-  const auto or_mark = [](std::string text) { return text.empty() ? std::string("–") : text; };
+  const auto or_mark = [](const std::string& text) {
+    return text.empty() ? std::string("–") : text;
+  };
   for (int leg = 0; leg < chosen.orders.num_legs; ++leg) {
     const Order& order = chosen.orders.legs[static_cast<std::size_t>(leg)];
     table.add({signal.symbol, chosen.strategy->name, name_of(order.side),

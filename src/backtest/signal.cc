@@ -99,6 +99,7 @@ std::vector<SymbolSignal> signals_of(std::span<const SymbolPlan> plans,
   for (const SymbolPlan& plan : plans) needed.push_back(shortened(plan, strategies));
   const auto forecasts = forecast_all(needed, source);
   std::vector<SymbolSignal> signals;
+  signals.reserve(needed.size());
   for (std::size_t i = 0; i < needed.size(); ++i) {
     signals.push_back(signal_of(needed[i], forecasts[i], strategies, source));
   }

@@ -85,7 +85,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size
   return text;
 }
 
-std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string orders_table(const SymbolSignal& signal) {
   std::vector<std::vector<std::string>> rows = {

@@ -114,7 +114,7 @@ bool make_room(const std::string& folder, const std::string& path, std::uint64_t
   std::uint64_t total = bytes;
   for (const auto& entry : entries.files) total += entry.bytes;
   for (const auto& entry : entries.files) {
-    if (total <= max_bytes) break;
+    if (total <= max_bytes || !entries.folder) break;
     entries.folder->remove(entry.name);
     total -= entry.bytes;
   }

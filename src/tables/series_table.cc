@@ -1,6 +1,7 @@
 #include "tables/series_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <unordered_map>
@@ -260,7 +261,7 @@ class TableReader {
   }
 
   bool repeats(const TableRows& rows) const {
-    const auto same = [](auto a, auto b) { return a == b || (a != a && b != b); };  // NaN too
+    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
     for (std::size_t slot = 0; slot < row_values_.size(); ++slot) {
       if (!same(row_values_[slot], rows.values[slot].back())) return false;
     }

@@ -35,7 +35,7 @@ std::vector<Series> hard_batch(int horizon) {
   make_gap(batch[3], 1, 40, 64);
   batch[3].num_exogenous = 1;
   batch[3].future_exogenous = walk(6, horizon).values;
-  batch[3].future_exogenous[2] = NAN;
+  if (horizon > 2) batch[3].future_exogenous[2] = NAN;
   make_gap(batch[4], 1, 0, 150);
   return batch;
 }
